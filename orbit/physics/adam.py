@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-MUTATIONS = ("sgd", "adam_no_bias_correction", "adam_beta1_0.8", "adam_beta2_0.99")
+MUTATIONS = ("sgd", "adam_no_bias_correction", "adam_beta1_0.8", "adam_beta2_0.9")
 """Names that `adam_for` understands as wrong optimizers."""
 
 
@@ -49,7 +49,7 @@ def adam_for(learning_rate: float, mutation: str | None = None) -> Adam:
             return Adam(learning_rate, bias_correction=False)
         case "adam_beta1_0.8":
             return Adam(learning_rate, beta1=0.8)
-        case "adam_beta2_0.99":
-            return Adam(learning_rate, beta2=0.99)
+        case "adam_beta2_0.9":
+            return Adam(learning_rate, beta2=0.9)
         case _:
             return Adam(learning_rate)
