@@ -1,4 +1,4 @@
-"""Adam as the tasks prescribe it (Kingma and Ba, arXiv:1412.6980, algorithm 1), and its deliberately wrong relatives."""
+"""Adam as the tasks prescribe it (Kingma and Ba, arXiv:1412.6980, algorithm 1), and wrong relatives of it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def pauli(word: str) -> Matrix:
     """Tensor product of Pauli matrices, `pauli("XZ") = X (x) Z`, of shape (2**len, 2**len); read-only."""
     matrix: Matrix = np.eye(1, dtype=np.complex128)
     for letter in word:
-        matrix = np.kron(matrix, _PAULIS[letter])
+        matrix = np.asarray(np.kron(matrix, _PAULIS[letter]), dtype=np.complex128)
     matrix.setflags(write=False)
     return matrix
 
