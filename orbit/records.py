@@ -40,7 +40,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, value: BaseModel | dict[str, Any]) -> None:
     """Write a record, or plain JSON data, atomically."""
-    text = value.model_dump_json(indent=2) if isinstance(value, BaseModel) else json.dumps(value, indent=2, sort_keys=True)
+    text = (
+        value.model_dump_json(indent=2) if isinstance(value, BaseModel) else json.dumps(value, indent=2, sort_keys=True)
+    )
     write_bytes(path, (text + "\n").encode())
 
 
@@ -59,7 +61,9 @@ def read_record(path: Path, model: type[RecordType], *, versions: tuple[int, ...
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version not in versions:
         known = ", ".join(map(str, versions))
-        raise DataError(f"{path}: schema_version {version!r} is not one of {known}; read it with the orbit that wrote it")
+        raise DataError(
+            f"{path}: schema_version {version!r} is not one of {known}; read it with the orbit that wrote it"
+        )
     try:
         return model.model_validate(data)
     except ValidationError as error:

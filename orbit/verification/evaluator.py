@@ -60,6 +60,7 @@ class Tolerance:
         period: compare modulo this period (2 pi for phases).
         logarithm: compare natural logarithms (probabilities).
         steps: for parameters; entry k of the leading axis is allowed `steps[k]` (0.02 learning_rate k).
+        maskable: entries along the trailing axes that single-precision noise moves may be left out (parameters).
     """
 
     absolute: float = 0.0
@@ -68,6 +69,7 @@ class Tolerance:
     period: float | None = None
     logarithm: bool = False
     steps: NDArray[np.float64] | None = None
+    maskable: bool = False
 
     def allowed(self, expected: Array) -> Array:
         """Largest distance allowed from each entry of `expected`, of the same shape."""
@@ -162,20 +164,22 @@ class Oracle(ABC):
             evaluations.append(evaluation)
             parameters = optimizer.update(parameters, gradient)
             rows.append(parameters)
-        return self.outputs(config, Trajectory(np.array(rows), evaluations, self.evaluate(config, parameters, mutation)))
+        final = self.evaluate(config, parameters, mutation)
+        return self.outputs(config, Trajectory(np.array(rows), evaluations, final))
 
 
 class Evaluator(ABC):
     """The trusted checks of one task. Subclasses override what differs.
 
     Attributes:
-        parameter_keys: whether the task has parameters at all (08 has not).
-        recompute_tolerance: absolute, for recomputed history entries at default size.
-        continuity: result keys of histories whose value at `final_parameters` must continue them.
+        has_parameters: whether the task has parameters at all.
+        probe_steps: smallest and largest `max_steps` of a small probe.
+        gradient_noise: absolute single-precision noise of a gradient entry at default size, as measured.
     """
 
     has_parameters: bool = True
-    recompute_tolerance: float = 3e-4
+    probe_steps: tuple[int, int] = (3, 12)
+    gradient_noise: float = 1e-6
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
@@ -288,9 +292,31 @@ def not_applicable(check: str, message: str) -> Evidence:
     return Evidence(check=check, outcome=Outcome.NOT_APPLICABLE, message=message)
 
 
-def parameter_steps(config: Config) -> NDArray[np.float64]:
-    """Allowed parameter distance after each checkpoint's number of updates, `0.02 learning_rate k`."""
-    return 0.02 * config["learning_rate"] * np.asarray(config["checkpoint_steps"], dtype=np.float64)
+def parameter_tolerances(config: Config) -> dict[str, Tolerance]:
+    """Tolerances of returned parameters: `0.02 learning_rate k` after k updates, ill-conditioned entries left out."""
+    step = 0.02 * config["learning_rate"]
+    after = step * np.asarray(config.get("checkpoint_steps", ()), dtype=np.float64)
+    return {
+        "checkpoint_parameters": Tolerance(steps=after, maskable=True),
+        "final_parameters": Tolerance(absolute=step * config["max_steps"], maskable=True),
+    }
+
+
+def trajectory_parameters(config: Config, trajectory: Trajectory) -> dict[str, Array]:
+    """The three parameter results that every task with parameters returns."""
+    return {
+        "initial_parameters": trajectory.parameters[0],
+        "final_parameters": trajectory.parameters[-1],
+        "checkpoint_parameters": trajectory.parameters[list(config.get("checkpoint_steps", ()))],
+    }
+
+
+def parameter_specs(config: Config, shape: tuple[int, ...]) -> dict[str, ArraySpec]:
+    """Form of the three parameter results for parameters of the given shape."""
+    specs = {"initial_parameters": ArraySpec(shape), "final_parameters": ArraySpec(shape)}
+    if "checkpoint_steps" in config:
+        specs["checkpoint_parameters"] = ArraySpec((len(config["checkpoint_steps"]), *shape))
+    return specs
 
 
 def draw_checkpoints(max_steps: int, rng: np.random.Generator) -> tuple[int, ...]:
@@ -321,5 +347,7 @@ __all__ = [
     "below",
     "draw_checkpoints",
     "not_applicable",
-    "parameter_steps",
+    "parameter_specs",
+    "parameter_tolerances",
+    "trajectory_parameters",
 ]
