@@ -1,0 +1,79 @@
+"""What the verifier and its worker process say to each other: one JSON object per line.
+
+The worker gets a `VerificationRequest` as its first line and answers with events; a closed standard input tells it to
+end, so a killed parent leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from orbit.execution.trials import OptionValue
+from orbit.verification.verdict import Contract
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class VerificationRequest(_Message):
+    """Verify one artifact.
+
+    Attributes:
+        solution: the artifact on the host.
+        task: `suite/id`.
+        out_dir: receives `verdict.json` and the runs.
+        judge: `module:function` called as `judge(request, executor, progress)`, returning the verdict.
+        bridged: ask the parent to execute each run, instead of executing it here.
+    """
+
+    solution: Path
+    task: str
+    framework: str
+    contract: Contract
+    options: dict[str, OptionValue]
+    out_dir: Path
+    judge: str
+    bridged: bool = False
+
+
+class Progress(_Message):
+    """Something a person may want to read."""
+
+    event: Literal["progress"] = "progress"
+    text: str
+
+
+class RunJob(_Message):
+    """Execute the job in `job_dir` inside the verification environment, and leave its outputs there."""
+
+    event: Literal["run"] = "run"
+    job_dir: Path
+    timeout_sec: float
+
+
+class Done(_Message):
+    """The verdict is written."""
+
+    event: Literal["done"] = "done"
+
+
+class Failed(_Message):
+    """The harness failed; `text` is one line, the traceback has the rest."""
+
+    event: Literal["failed"] = "failed"
+    text: str
+    traceback: str
+
+
+class JobEnded(_Message):
+    """The parent's answer to `RunJob`; `error` says why the environment could not carry it out."""
+
+    error: str | None = None
+
+
+Event = Annotated[Progress | RunJob | Done | Failed, Field(discriminator="event")]
+EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
