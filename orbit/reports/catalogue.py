@@ -1,0 +1,127 @@
+"""Tasks and frameworks for a person, and as plain data for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from orbit.environments import environment_dir, environment_ready
+from orbit.frameworks import Framework
+from orbit.tasks import Task
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+
+def describe_task(task: Task) -> dict[str, Any]:
+    """A task as JSON data; the directory is left out, being this machine's own."""
+    from orbit.frameworks import all_frameworks
+
+    data: dict[str, Any] = task.model_dump(mode="json", exclude={"directory"})
+    data["name"] = task.name
+    data["references"] = [item.name for item in all_frameworks() if task.reference_path(item.name) is not None]
+    return data
+
+
+def describe_framework(framework: Framework) -> dict[str, Any]:
+    """A framework as JSON data, with the state of its environment."""
+    hidden = {"directory", "variants", "forbidden_imports", "tensor_network_libraries"}
+    data: dict[str, Any] = framework.model_dump(mode="json", exclude=hidden)
+    return data | {
+        "version": framework.version,
+        "requirements_digest": framework.requirements_digest,
+        "environment": str(environment_dir(framework)),
+        "environment_ready": environment_ready(framework),
+        "variants": sorted(framework.variants),
+        "forbidden_imports": sorted(framework.forbidden_imports),
+        "tensor_network_libraries": sorted(framework.tensor_network_libraries),
+    }
+
+
+def render_tasks(tasks: Sequence[Task]) -> Table:
+    """One row per task."""
+    from rich.markup import escape
+
+    table = _table("id", "title", "what is asked")
+    for task in tasks:
+        table.add_row(escape(task.id), escape(task.title), escape(task.summary))
+    return table
+
+
+def render_task(task: Task, statement: str) -> Group:
+    """Limits and default configuration, then the statement."""
+    from rich.console import Group
+    from rich.markdown import Markdown
+    from rich.text import Text
+
+    limits = task.limits
+    facts = {
+        "contracts": ", ".join(task.contracts),
+        "limits": f"{limits.run_timeout_sec:g} s a run, {task.max_lines} lines, {limits.memory_mb} MiB, {limits.cpus} cores",
+        "agent": f"{limits.agent_timeout_sec:g} s to solve it",
+        "references": ", ".join(describe_task(task)["references"]) or "none",
+        **{key: _short(value) for key, value in task.config.items()},
+    }
+    return Group(Text(f"{task.name}: {task.title}", "bold"), _facts(facts), Text(), Markdown(statement))
+
+
+def render_frameworks(frameworks: Sequence[Framework]) -> Table:
+    """One row per framework."""
+    table = _table("name", "package", "python", "environment")
+    for framework in frameworks:
+        ready = environment_ready(framework)
+        state = "ready" if ready else f"not made: orbit frameworks sync {framework.name}"
+        table.add_row(framework.name, f"{framework.package} {framework.version}", framework.python, state)
+    return table
+
+
+def render_framework(framework: Framework) -> RenderableType:
+    """Versions, environment, policy lists and variants."""
+    from rich.console import Group
+    from rich.text import Text
+
+    ready = environment_ready(framework)
+    facts = {
+        "package": f"{framework.package} {framework.version}",
+        "homepage": framework.homepage,
+        "python": framework.python,
+        "environment": f"{environment_dir(framework)} ({'ready' if ready else 'not made'})",
+        "must import": ", ".join(framework.required_imports),
+        "companions": ", ".join(framework.companions) or "none",
+        "must not import": ", ".join(sorted(framework.forbidden_imports)),
+        "noted imports": ", ".join(sorted(framework.tensor_network_libraries)),
+        "variants": ", ".join(sorted(framework.variants)) or "none",
+        "requirements": framework.requirements_digest,
+    }
+    if not ready:
+        facts["make it with"] = f"orbit frameworks sync {framework.name}"
+    return Group(Text(f"{framework.name}: {framework.title}", "bold"), _facts(facts))
+
+
+def _facts(facts: dict[str, str]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in facts.items():
+        table.add_row(key, Text(value))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, no_wrap=index == 0, overflow="fold")
+    return table
+
+
+def _short(value: Any, limit: int = 100) -> str:
+    text = str(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
