@@ -185,6 +185,7 @@ class Task(_Strict):
             DataError: the file is missing or defines no `EVALUATOR`.
         """
         evaluator: Evaluator = _attribute(self._module("evaluator", self.evaluator_path), "EVALUATOR")
+        evaluator.lookup_exact = self.exact
         return evaluator
 
     def load_oracle(self) -> Oracle:

@@ -1,0 +1,159 @@
+"""Draws and judgement in a process of their own.
+
+Oracles and evaluators are CPU-bound and read arrays that hostile code made, so they run in one spawned worker: it stays
+warm over a verification, never blocks harbor's event loop, and can be killed without taking anything along.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from orbit.errors import HarnessError
+from orbit.tasks import Task
+from orbit.verification import functional, probes
+from orbit.verification.evaluator import Config, Outputs, Run, RunKind
+from orbit.verification.execution import read_outputs
+from orbit.verification.probes import Probe
+from orbit.verification.verdict import Contract, Evidence, Outcome
+
+OUTPUT_LIMIT_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class OutputFiles:
+    """Where the results of one run lie; read in the worker, so that large arrays never cross processes."""
+
+    run: Run
+    directory: Path
+
+
+@dataclass(frozen=True)
+class ReplayFiles:
+    """Results of the paired reference and of its perturbed runs."""
+
+    reference: Path
+    perturbed: tuple[Path, ...]
+
+
+class Judge:
+    """The trusted side of one verification, in a worker process. Use as a context manager."""
+
+    def __init__(self, task: Task, contract: Contract, seed: int) -> None:
+        self._task, self._contract, self._seed = task, contract, seed
+        self._pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for process in list((self._pool._processes or {}).values()):
+            if exception[0] is not None:
+                process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def timed_run(self, attempt: int) -> Run:
+        """The default-size configuration: a fresh draw under `orbit-2`, the published one under `orbit-q-1`."""
+        run: Run = self._call(_timed_run, self._contract, self._seed, attempt)
+        return run
+
+    def small_probes(self, count: int) -> list[Probe]:
+        """Conditioned draws with the oracle's outcome; the first has at least ten steps."""
+        drawn: list[Probe] = self._call(_small_probes, self._seed, count)
+        return drawn
+
+    def full_probe(self) -> Run:
+        """Three steps at default size."""
+        run: Run = self._call(_full_probe, self._seed)
+        return run
+
+    def perturbed(self, run: Run, count: int) -> list[Config]:
+        """The same configuration moved by single-precision rounding."""
+        configs: list[Config] = self._call(_perturbed, run, self._seed, count)
+        return configs
+
+    def judge(self, files: OutputFiles, replay: ReplayFiles | None = None) -> list[Evidence]:
+        """Functional checks of a run at default size."""
+        evidence: list[Evidence] = self._call(_judge, files, replay, self._contract, self._seed)
+        return evidence
+
+    def compare(self, probe: Probe, directory: Path) -> list[Evidence]:
+        """A small probe against the oracle."""
+        evidence: list[Evidence] = self._call(_compare, probe, directory)
+        return evidence
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        try:
+            return self._pool.submit(function, self._task, *arguments).result()
+        except BrokenProcessPool as error:
+            raise HarnessError("the judging process died, most likely for lack of memory") from error
+
+
+def _rng(seed: int, *purpose: int) -> np.random.Generator:
+    return np.random.default_rng([seed, *purpose])
+
+
+def _timed_run(task: Task, contract: Contract, seed: int, attempt: int) -> Run:
+    evaluator = task.load_evaluator()
+    defaults = dict(task.config)
+    config = defaults if contract is Contract.ORBIT_Q_1 else evaluator.draw_timed(defaults, _rng(seed, 1, attempt))
+    return Run(RunKind.TIMED, "timed", evaluator.prepare(config))
+
+
+def _small_probes(task: Task, seed: int, count: int) -> list[Probe]:
+    evaluator, oracle, defaults = task.load_evaluator(), task.load_oracle(), dict(task.config)
+    return [
+        probes.draw_probe(evaluator, oracle, defaults, _rng(seed, 2, k), name=f"probe-{k + 1}", long=k == 0)
+        for k in range(count)
+    ]
+
+
+def _full_probe(task: Task, seed: int) -> Run:
+    evaluator = task.load_evaluator()
+    config = evaluator.draw_full_probe(dict(task.config), _rng(seed, 3))
+    return Run(RunKind.FULL_PROBE, "full-probe", evaluator.prepare(config))
+
+
+def _perturbed(task: Task, run: Run, seed: int, count: int) -> list[Config]:
+    evaluator = task.load_evaluator()
+    return [evaluator.perturbed(run.config, _rng(seed, 4, k)) for k in range(count)]
+
+
+def _judge(task: Task, files: OutputFiles, replay: ReplayFiles | None, contract: Contract, seed: int) -> list[Evidence]:
+    try:
+        outputs = read_outputs(files.directory, OUTPUT_LIMIT_BYTES)
+    except ValueError as error:
+        return [_unreadable(files.run.name, error)]
+    trusted = None
+    if replay is not None:
+        trusted = functional.Replay(_trusted(replay.reference), [_trusted(path) for path in replay.perturbed])
+    rng = _rng(seed, 5)
+    return functional.judge(task.load_evaluator(), files.run, outputs, contract=contract, replay=trusted, rng=rng)
+
+
+def _compare(task: Task, probe: Probe, directory: Path) -> list[Evidence]:
+    try:
+        outputs = read_outputs(directory, OUTPUT_LIMIT_BYTES)
+    except ValueError as error:
+        return [_unreadable(probe.run.name, error)]
+    return probes.compare(task.load_evaluator(), probe, outputs)
+
+
+def _trusted(directory: Path) -> Outputs:
+    return read_outputs(directory, OUTPUT_LIMIT_BYTES)
+
+
+def _unreadable(run: str, error: ValueError) -> Evidence:
+    return Evidence(check="form", outcome=Outcome.FAIL, message=f"the result cannot be read: {error}", run=run)
+
+
+def has_margin(evidence: Sequence[Evidence]) -> bool:
+    """Whether a reference met everything on a draw, so that the draw is fair to a candidate."""
+    return not any(item.outcome is Outcome.FAIL for item in evidence)
