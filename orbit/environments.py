@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from orbit.errors import SetupError
@@ -154,8 +154,10 @@ def _find_uv() -> Path | None:
 def _clean_environment() -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
     for pip_name, uv_name in _UV_NAMES.items():
-        if pip_name in environment:
-            environment.setdefault(uv_name, environment[pip_name])
+        value = environment.get(pip_name)
+        if value is not None:
+            # pip separates these by spaces, uv by commas
+            environment.setdefault(uv_name, ",".join(value.split()) if uv_name == "UV_FIND_LINKS" else value)
     return environment
 
 
@@ -169,7 +171,8 @@ def _make(framework: Framework, directory: Path, report: Progress) -> None:
     uv = _find_uv()
     plans = [_pip_plan(framework, interpreter, directory)]
     if uv is not None:
-        plans.insert(0, _uv_plan(framework, interpreter, directory, uv))
+        attempts = [(), framework.uv_fallback_options] if framework.uv_fallback_options else [()]
+        plans[:0] = [_uv_plan(framework, interpreter, directory, uv, options) for options in attempts]
     try:
         for plan in plans:
             shutil.rmtree(directory, ignore_errors=True)
@@ -191,11 +194,13 @@ def _make(framework: Framework, directory: Path, report: Progress) -> None:
     report(f"the {framework.name} environment is ready ({time.monotonic() - began:.0f} s)")
 
 
-def _uv_plan(framework: Framework, interpreter: Path, directory: Path, uv: Path) -> list[list[str]]:
+def _uv_plan(
+    framework: Framework, interpreter: Path, directory: Path, uv: Path, options: Sequence[str]
+) -> list[list[str]]:
     # Copies, because hard links would let a candidate that runs without a sandbox change uv's own cache; byte code,
     # because the environment is read-only when candidates run and would be compiled anew in every timed import.
     install = [str(uv), "pip", "install", "--no-config", "--python", str(_python_in(directory)), "--link-mode", "copy"]
-    install += ["--compile-bytecode", *_requirement_arguments(framework)]
+    install += ["--compile-bytecode", *options, *_requirement_arguments(framework)]
     return [[str(uv), "venv", "--no-config", "--no-project", "--python", str(interpreter), str(directory)], install]
 
 
@@ -208,8 +213,7 @@ def _pip_plan(framework: Framework, interpreter: Path, directory: Path) -> list[
 
 
 def _requirement_arguments(framework: Framework) -> list[str]:
-    hashes = ["--require-hashes"] if framework.hashes else []
-    return [*hashes, "-r", str(framework.requirements)]
+    return ["--require-hashes", "-r", str(framework.requirements)]
 
 
 def _run(command: list[str], log: Path, report: Progress) -> bool:
