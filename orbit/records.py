@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,9 +17,6 @@ class Record(BaseModel):
     """Base of everything written to disk: unknown fields are refused, so a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", use_enum_values=False)
-
-
-RecordType = TypeVar("RecordType", bound=BaseModel)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -46,7 +43,9 @@ def write_json(path: Path, value: BaseModel | dict[str, Any]) -> None:
     write_bytes(path, (text + "\n").encode())
 
 
-def read_record(path: Path, model: type[RecordType], *, versions: tuple[int, ...] = (1,)) -> RecordType:
+def read_record[RecordType: BaseModel](
+    path: Path, model: type[RecordType], *, versions: tuple[int, ...] = (1,)
+) -> RecordType:
     """Read a record and refuse a version this program does not know, before looking at anything else.
 
     Raises:

@@ -1,0 +1,1 @@
+"""Verification of an artifact: works without harbor and without a container engine."""

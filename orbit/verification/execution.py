@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from pydantic import Field
+
 from orbit.records import Record
 from orbit.verification.verdict import Sandbox
 
@@ -83,11 +85,11 @@ class Execution(Record):
     peak_memory_bytes: int | None = None
     exit_code: int | None = None
     signal: int | None = None
-    result_keys: list[str] = []
+    result_keys: list[str] = Field(default_factory=list)
     stdout_truncated: bool = False
     stderr_truncated: bool = False
     sandbox: Sandbox | None = None
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field(default_factory=dict)
 
 
 class Executor(Protocol):
