@@ -22,9 +22,10 @@ from typing import Any
 from orbit.errors import HarnessError
 from orbit.frameworks import Framework
 from orbit.host import capture_host
-from orbit.records import write_json
+from orbit.records import write_bytes, write_json
 from orbit.tasks import Task
 from orbit.verification import static_policy, timing
+from orbit.verification._conclusion import execution_stage, summarize
 from orbit.verification.evaluator import Config, Run
 from orbit.verification.execution import Execution, ExecutionRequest, ExecutionStatus, Executor, Limits, Role
 from orbit.verification.judging import Judge, OutputFiles, ReplayFiles, has_margin
@@ -37,7 +38,6 @@ from orbit.verification.verdict import (
     Stage,
     StageStatus,
     Timing,
-    Validity,
     Verdict,
     decide,
     reward,
@@ -155,7 +155,10 @@ def _read_artifact(state: _State) -> None:
         evidence = [Evidence(check="artifact", outcome=Outcome.FAIL, limit=MAX_ARTIFACT_BYTES, message=reason)]
         state.stages["static_policy"] = Stage.from_evidence(evidence, FailureMode.POLICY_VIOLATION)
         return _skip(state, "the artifact is too large")
-    state.artifact = data
+    # Judged and run from a snapshot, so that what was looked at is what runs.
+    snapshot = state.out_dir / "artifact" / state.solution.name
+    write_bytes(snapshot, data)
+    state.solution, state.artifact = snapshot, data
     return None
 
 
@@ -176,7 +179,7 @@ def _run_and_judge(state: _State) -> None:
         with Judge(state.task, state.options.contract, state.seed) as judge:
             _run_stages(state, judge)
     except _CandidateFailedError:
-        state.stages["execution"] = _execution_stage(state)
+        state.stages["execution"] = execution_stage(state.executions.values(), state.task.limits.run_timeout_sec)
         _skip(state, "a run of the artifact ended without a result")
     except HarnessError as error:
         state.stages["execution"] = Stage.error(str(error))
@@ -202,7 +205,7 @@ def _run_stages(state: _State, judge: Judge) -> None:
         perturbed = judge.perturbed(run, N_PERTURBED)
         untimed += [_later(_run_reference, state, f"perturbed-{k + 1}", c) for k, c in enumerate(perturbed)]
     _run_all(untimed)
-    state.stages["execution"] = _execution_stage(state)
+    state.stages["execution"] = execution_stage(state.executions.values(), state.task.limits.run_timeout_sec)
     state.progress("judging")
     replay = None
     if reference_runs:
@@ -324,35 +327,6 @@ def _run_all(jobs: Sequence[Callable[[], Execution]]) -> None:
             raise
 
 
-_FAILURES = {
-    ExecutionStatus.TIMEOUT: FailureMode.RESOURCE_TIMEOUT_OOM,
-    ExecutionStatus.MEMORY: FailureMode.RESOURCE_TIMEOUT_OOM,
-    ExecutionStatus.OUTPUT_LIMIT: FailureMode.RESOURCE_TIMEOUT_OOM,
-}
-
-
-def _execution_stage(state: _State) -> Stage:
-    evidence, mode = [], FailureMode.RUNTIME_API_EXCEPTION
-    for name, execution in state.executions.items():
-        if execution.role != "candidate":
-            continue
-        passed = execution.status is ExecutionStatus.OK
-        if not passed:
-            mode = _FAILURES.get(execution.status, FailureMode.RUNTIME_API_EXCEPTION)
-        message = execution.message if passed else "\n".join(filter(None, (execution.message, execution.traceback)))
-        evidence.append(
-            Evidence(
-                check="completes" if passed else str(execution.status),
-                outcome=Outcome.PASS if passed else Outcome.FAIL,
-                value=execution.runtime_sec,
-                limit=state.task.limits.run_timeout_sec,
-                message=message,
-                run=name,
-            )
-        )
-    return Stage.from_evidence(evidence, mode)
-
-
 def _judge_probes(state: _State, judge: Judge, probes: Sequence[Probe], full: Run | None) -> Stage:
     evidence: list[Evidence] = []
     for probe in probes:
@@ -381,7 +355,7 @@ def _conclude(state: _State, host: dict[str, str | int | float | None], duration
         contract=state.options.contract,
         validity=decision.validity,
         failure_mode=decision.failure_mode,
-        summary=_summarize(stages, decision.validity, decision.deciding_stage),
+        summary=summarize(stages, decision.validity, decision.deciding_stage),
         reward=reward(stages),
         stages=stages,
         timing=state.timing,
@@ -396,20 +370,3 @@ def _conclude(state: _State, host: dict[str, str | int | float | None], duration
         duration_sec=round(duration_sec, 3),
         warnings=[] if sandbox is None else list(sandbox.warnings),
     )
-
-
-def _summarize(stages: dict[str, Stage], validity: Validity, deciding: str | None) -> str:
-    """One line that says why the verdict is what it is."""
-    if deciding is None:
-        return "every stage passed"
-    stage = stages.get(deciding)
-    label = deciding.replace("_", " ")
-    if stage is None:
-        return f"{label} did not run"
-    decisive = Outcome.FAIL if validity is Validity.INVALID else Outcome.FLAG
-    found = [item for item in stage.evidence if item.outcome is decisive]
-    if not found:
-        return f"{label} {stage.status}: {stage.reason}" if stage.reason else f"{label} {stage.status}"
-    first, rest = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    where = f" in {first.run}" if first.run else ""
-    return f"{label}: {first.check}{where}: {first.message.splitlines()[0] if first.message else first.outcome}{rest}"
