@@ -1,0 +1,225 @@
+"""Deliberately wrong solutions of a task, and whether the deterministic checks reject them.
+
+`tests/mutants.toml` lists them. A mutant is either the TensorCircuit reference with some text replaced, so a real
+solution file, or a function of `tests/fabrications.py` that makes up outputs without any computation by the framework.
+Each names the check that should catch it; being caught by another one is an accident, and counts as a defect.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from orbit._toml import read_toml, validate
+from orbit.errors import DataError, HarnessError
+from orbit.tasks import Task
+from orbit.verification import _mutant_worker, _values, functional, probes
+from orbit.verification.evaluator import Evaluator, Oracle, Outputs, Run, RunKind
+from orbit.verification.pipeline import REFERENCE_FRAMEWORK
+from orbit.verification.probes import Probe
+from orbit.verification.verdict import Contract, Evidence, Outcome
+
+SEED = 20_261
+"""Draws of the mutant table are fixed, so that it says the same every time."""
+
+
+class Mutant(BaseModel):
+    """One wrong solution. `check` may hold shell wildcards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    why: str
+    check: str
+    run: Literal["probe", "full-probe", "timed"] = "probe"
+    replace: tuple[tuple[str, str], ...] = ()
+    fabricate: str | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if bool(self.replace) == bool(self.fabricate):
+            raise ValueError(f"mutant {self.name}: give either `replace` or `fabricate`")
+        return self
+
+
+class _MutantFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    mutant: list[Mutant]
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant. `caught_by` are the failed checks; `evidence` is that of the expected one."""
+
+    mutant: Mutant
+    caught_by: tuple[str, ...]
+    evidence: Evidence | None
+    error: str | None = None
+
+    @property
+    def killed(self) -> bool:
+        """Rejected by the check that it names; a mutant that cannot even run proves nothing."""
+        return self.error is None and self.evidence is not None
+
+
+def load_mutants(task: Task) -> list[Mutant]:
+    """The mutants of a task.
+
+    Raises:
+        DataError: `mutants.toml` is missing or wrong, or two mutants share a name.
+    """
+    path = task.directory / "tests" / "mutants.toml"
+    mutants = validate(path, _MutantFile, read_toml(path)).mutant
+    names = [mutant.name for mutant in mutants]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"{path}: mutant name {name!r} is used twice; rename one")
+    return mutants
+
+
+def source_of(task: Task, mutant: Mutant) -> str:
+    """The reference with the mutant's replacements.
+
+    Raises:
+        DataError: there is no reference, or a text to replace does not occur exactly once in it.
+    """
+    reference = task.reference_path(REFERENCE_FRAMEWORK)
+    if reference is None:
+        raise DataError(f"{task.directory}: has no {REFERENCE_FRAMEWORK} reference to derive mutants from")
+    source = reference.read_text()
+    for old, new in mutant.replace:
+        if source.count(old) != 1:
+            path = task.directory / "tests" / "mutants.toml"
+            raise DataError(
+                f"{path}: mutant {mutant.name}: {old!r} occurs {source.count(old)} times in {reference.name}"
+            )
+        source = source.replace(old, new)
+    return source
+
+
+class WarmWorker:
+    """A framework interpreter that runs trusted files one after another. Use as a context manager."""
+
+    def __init__(self, python: Path) -> None:
+        self._process = subprocess.Popen(
+            [str(python), "-B", str(Path(_mutant_worker.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stream(self._process.stdin).close()
+        self._process.wait(timeout=30) if exception[0] is None else self._process.kill()
+
+    def run(self, source: str, config: dict[str, Any]) -> tuple[Outputs | None, str | None]:
+        """Outputs of `run_solution(config)`, or the traceback of the exception it raised."""
+        with tempfile.TemporaryDirectory(prefix="orbit-mutant-") as name:
+            directory = Path(name)
+            (directory / "solution.py").write_text(source)
+            (directory / "config").mkdir()
+            _values.encode_config(config, directory / "config")
+            job = {
+                "solution": str(directory / "solution.py"),
+                "config": str(directory / "config"),
+                "result": str(directory / "result.npz"),
+            }
+            requests = self._stream(self._process.stdin)
+            requests.write(json.dumps(job) + "\n")
+            requests.flush()
+            answer = self._stream(self._process.stdout).readline()
+            if not answer:
+                raise HarnessError("the worker that runs mutants died; its error output says why")
+            error: str | None = json.loads(answer)["error"]
+            return (None, error) if error else (_values.read_result(directory / "result.npz", 2**30), None)
+
+    @staticmethod
+    def _stream(stream: IO[str] | None) -> IO[str]:
+        assert stream is not None
+        return stream
+
+
+@contextmanager
+def warm_worker(python: Path) -> Iterator[WarmWorker]:
+    """Start and stop a worker."""
+    with WarmWorker(python) as worker:
+        yield worker
+
+
+class MutantTable:
+    """Judges the mutants of one task on one probe, one full-size probe and one timed draw, each made when needed."""
+
+    def __init__(self, task: Task, worker: WarmWorker) -> None:
+        self.task, self._worker = task, worker
+        self.evaluator: Evaluator = task.load_evaluator()
+        self.oracle: Oracle = task.load_oracle()
+        self._runs: dict[str, Run] = {}
+        self._probe: Probe | None = None
+
+    def fate(self, mutant: Mutant) -> Fate:
+        """Run, or make up, and judge one mutant."""
+        run = self._run_for(mutant.run)
+        outputs, error = self._outputs(mutant, run)
+        if outputs is None:
+            return Fate(mutant, (), None, error)
+        failed = [item for item in self._judge(mutant, run, outputs) if item.outcome is Outcome.FAIL]
+        expected = next((item for item in failed if fnmatch.fnmatchcase(item.check, mutant.check)), None)
+        return Fate(mutant, tuple(dict.fromkeys(item.check for item in failed)), expected)
+
+    def reference_evidence(self, run: str) -> list[Evidence]:
+        """The unchanged reference on the same draws, which must not fail anything."""
+        honest = Mutant.model_construct(name="reference", why="", check="", run=run, replace=(), fabricate=None)
+        outputs, error = self._outputs(honest, self._run_for(run))
+        if outputs is None:
+            raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
+        return self._judge(honest, self._run_for(run), outputs)
+
+    def _run_for(self, kind: str) -> Run:
+        if kind not in self._runs:
+            defaults, rng = dict(self.task.config), np.random.default_rng([SEED, len(kind)])
+            if kind == "probe":
+                self._probe = probes.draw_probe(self.evaluator, self.oracle, defaults, rng, name="probe-1", long=True)
+                self._runs[kind] = self._probe.run
+            elif kind == "full-probe":
+                config = self.evaluator.prepare(self.evaluator.draw_full_probe(defaults, rng))
+                self._runs[kind] = Run(RunKind.FULL_PROBE, kind, config)
+            else:
+                config = self.evaluator.prepare(self.evaluator.draw_timed(defaults, rng))
+                self._runs[kind] = Run(RunKind.TIMED, kind, config)
+        return self._runs[kind]
+
+    def _outputs(self, mutant: Mutant, run: Run) -> tuple[Outputs | None, str | None]:
+        if mutant.fabricate is None:
+            return self._worker.run(source_of(self.task, mutant), run.config)
+        function = getattr(self._fabrications(), mutant.fabricate)
+        return function(self.evaluator, self.oracle, run.config, np.random.default_rng(SEED)), None
+
+    def _judge(self, mutant: Mutant, run: Run, outputs: Outputs) -> list[Evidence]:
+        if mutant.run == "probe":
+            assert self._probe is not None
+            return probes.compare(self.evaluator, self._probe, outputs)
+        rng = np.random.default_rng(SEED)
+        return functional.judge(self.evaluator, run, outputs, contract=Contract.ORBIT_2, rng=rng)
+
+    def _fabrications(self) -> Any:
+        path = self.task.directory / "tests" / "fabrications.py"
+        spec = importlib.util.spec_from_file_location(f"fabrications_{self.task.number}", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise DataError(f"{path}: no such file, but a mutant names a fabrication")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
