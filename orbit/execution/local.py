@@ -23,6 +23,7 @@ from harbor.environments.options import EnvironmentOptions
 from harbor.models.agent.name import AgentName
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 from harbor.models.trial.config import TrialConfig
+from harbor.models.trial.paths import EnvironmentPaths
 from pydantic import Field
 
 from orbit.errors import SetupError
@@ -92,7 +93,8 @@ class LocalEnvironment(BaseEnvironment):
                 "use --environment docker, or --allow-unsandboxed if you trust it"
             )
         await asyncio.to_thread(self._roots.create)
-        await self.ensure_dirs(self._mount_targets(writable_only=True))
+        paths = EnvironmentPaths()
+        await self.ensure_dirs([paths.agent_dir, paths.verifier_dir, paths.artifacts_dir])
         await self._upload_environment_dir_after_start()
 
     @override
@@ -189,7 +191,7 @@ class LocalEnvironment(BaseEnvironment):
         """Variables of a command: none of the host's but the search path, so no key leaks."""
         temporary = "/tmp" if self._program else str(self._roots.directory / "tmp")
         own = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": temporary, "TMPDIR": temporary}
-        return {**own, **(self._merge_env(env) or {}), _MARK: self.session_id}
+        return {**own, **(self._merge_env(env) or {}), _MARK: str(self._roots.directory)}
 
     def _upload(self, source: Path, target: Path) -> None:
         if source.is_dir():
@@ -216,7 +218,7 @@ class LocalEnvironment(BaseEnvironment):
             return
         for process in psutil.process_iter():
             try:
-                if process.environ().get(_MARK) == self.session_id:
+                if process.environ().get(_MARK) == str(self._roots.directory):
                     process.kill()
             except psutil.Error:
                 continue

@@ -1,0 +1,104 @@
+"""Who solves: `reference`, `file:PATH`, or one of harbor's agents."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbit.errors import UsageError
+from orbit.execution.trials import AgentRecord
+
+if TYPE_CHECKING:
+    from harbor.models.trial.config import AgentConfig
+
+    from orbit.tasks import Task
+
+REFERENCE = "reference"
+NOP = "nop"
+_FILE = "file:"
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent and how it is configured.
+
+    Attributes:
+        name: `reference`, `file:PATH`, `nop` or a name of harbor's.
+        model: as the agent's own command line takes it.
+        effort: reasoning effort.
+        options: further keyword arguments of harbor's adapter.
+        key_variable: the environment variable with the model's key; only its name is ever written down.
+        base_url: another endpoint than the provider's.
+    """
+
+    name: str
+    model: str | None = None
+    effort: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    key_variable: str | None = None
+    base_url: str | None = None
+
+    @property
+    def copies_a_file(self) -> bool:
+        """Whether it only puts an existing artifact in place."""
+        return self.name == REFERENCE or self.name.startswith(_FILE)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it runs nothing of a third party."""
+        return self.copies_a_file or self.name == NOP
+
+    def solution(self, task: Task, framework: str) -> Path | None:
+        """The artifact to stage, None for an agent that writes its own.
+
+        Raises:
+            UsageError: the file does not exist, or there is no reference.
+        """
+        if self.name == REFERENCE:
+            path = task.reference_path(framework)
+            if path is None:
+                raise UsageError(
+                    f"{task.name} has no reference in {framework}; give a solution with --agent file:PATH"
+                )
+            return path
+        if not self.name.startswith(_FILE):
+            return None
+        path = Path(self.name.removeprefix(_FILE)).expanduser()
+        if not path.is_file():
+            raise UsageError(f"--agent {self.name}: {path} is not a file")
+        return path
+
+    def record(self) -> AgentRecord:
+        """What a run remembers of it; the digest tells a changed file from the same one."""
+        sha256 = None
+        if self.name.startswith(_FILE):
+            path = Path(self.name.removeprefix(_FILE)).expanduser()
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        return AgentRecord(name=self.name, model=self.model, effort=self.effort, solution_sha256=sha256)
+
+    def to_harbor(self) -> AgentConfig:
+        """harbor's configuration of this agent.
+
+        Raises:
+            UsageError: harbor has no agent of that name.
+        """
+        from harbor.models.agent.name import AgentName
+        from harbor.models.trial.config import AgentConfig
+
+        if self.copies_a_file:
+            return AgentConfig(name=AgentName.ORACLE.value)
+        if self.name not in {known.value for known in AgentName}:
+            raise UsageError(f"--agent {self.name}: not one of reference, file:PATH and harbor's agents")
+        options = dict(self.options)
+        if self.effort is not None:
+            options["reasoning_effort"] = self.effort
+        return AgentConfig(
+            name=self.name,
+            model_name=self.model,
+            base_url=self.base_url,
+            model_api_key_name=self.key_variable,
+            kwargs=options,
+        )
