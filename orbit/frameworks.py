@@ -99,8 +99,8 @@ class Framework(_Strict):
 
     @property
     def prompt_path(self) -> Path:
-        """The framework's prompt block, a template that extends the shared one."""
-        return self.directory / "prompt.md.j2"
+        """The framework's prompt block, a template that extends `_shared/prompt.md.j2`."""
+        return self.directory / "prompt.md"
 
     @property
     def provenance_path(self) -> Path:
