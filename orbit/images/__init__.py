@@ -1,0 +1,26 @@
+"""Container images of the frameworks: build, list and check them.
+
+One shared `images/Dockerfile` makes all of them. An image says in its labels what it was built from, and an image that
+does not match the current requirements is refused, so that a verdict never rests on other package versions than the
+records name.
+"""
+
+from __future__ import annotations
+
+from orbit.images._base import build_offline_base, offline_base_name
+from orbit.images._build import BuildOptions, build_image
+from orbit.images._inspect import ImageInfo, check_image, image_name, list_images
+from orbit.images._recipe import REFERENCE_FRAMEWORK, agent_versions
+
+__all__ = [
+    "REFERENCE_FRAMEWORK",
+    "BuildOptions",
+    "ImageInfo",
+    "agent_versions",
+    "build_image",
+    "build_offline_base",
+    "check_image",
+    "image_name",
+    "list_images",
+    "offline_base_name",
+]
