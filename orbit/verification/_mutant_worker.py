@@ -26,7 +26,8 @@ def run(job: dict[str, str], number: int) -> dict[str, Any]:
     """Run one solution; an exception inside it is an answer."""
     try:
         spec = importlib.util.spec_from_file_location(f"mutant_{number}", job["solution"])
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         outputs = module.run_solution(_values.decode_config(Path(job["config"])))

@@ -34,6 +34,9 @@ SEED = 20_261
 """Draws of the mutant table are fixed, so that it says the same every time."""
 
 
+RunName = Literal["probe", "full-probe", "timed"]
+
+
 class Mutant(BaseModel):
     """One wrong solution. `check` may hold shell wildcards."""
 
@@ -42,7 +45,7 @@ class Mutant(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     why: str
     check: str
-    run: Literal["probe", "full-probe", "timed"] = "probe"
+    run: RunName = "probe"
     replace: tuple[tuple[str, str], ...] = ()
     fabricate: str | None = None
 
@@ -180,7 +183,7 @@ class MutantTable:
         expected = next((item for item in failed if fnmatch.fnmatchcase(item.check, mutant.check)), None)
         return Fate(mutant, tuple(dict.fromkeys(item.check for item in failed)), expected)
 
-    def reference_evidence(self, run: str) -> list[Evidence]:
+    def reference_evidence(self, run: RunName) -> list[Evidence]:
         """The unchanged reference on the same draws, which must not fail anything."""
         honest = Mutant.model_construct(name="reference", why="", check="", run=run, replace=(), fabricate=None)
         outputs, error = self._outputs(honest, self._run_for(run))
