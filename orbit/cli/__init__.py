@@ -1,6 +1,7 @@
 """The command line: parses, calls one library function, renders.
 
-Exit codes: 0 fine, 1 a measured failure (an invalid artifact, a failed check), 2 usage, set-up or harness, 130 interrupted.
+Exit codes: 0 fine, 1 a measured failure (an invalid artifact, a failed check), 2 usage, set-up or harness,
+130 interrupted.
 Nothing heavy is imported until a command runs, so `orbit --help` stays instant.
 """
 

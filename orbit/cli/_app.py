@@ -38,7 +38,7 @@ def _root(
     """Options that stand before the command."""
 
 
-for _module in (doctor, verify, run, demo, schema):
-    app.command(epilog=_shell.examples(*_module.EXAMPLES))(_module.command)
+for _name, _module in (("doctor", doctor), ("verify", verify), ("run", run), ("demo", demo), ("schema", schema)):
+    app.command(_name, epilog=_shell.examples(*_module.EXAMPLES))(_module.command)
 for _group in (tasks, frameworks):
     app.add_typer(_group.app)

@@ -10,7 +10,9 @@ EXAMPLES = ("orbit doctor", "orbit doctor --json")
 
 
 def command(json: _shell.JsonOption = False, debug: _shell.DebugOption = False) -> None:
-    """Show what this machine can run, what is missing, and the command that fixes it.
+    """Show what this machine can run and lacks.
+
+    Each missing thing comes with the command that fixes it.
 
     Exit code 0: the embedded default works (references run and are verified without Docker and without a key); 1: it
     does not. Optional things that are missing do not change the exit code.

@@ -10,7 +10,7 @@ from orbit.cli import _shell
 
 app = typer.Typer(
     name="frameworks",
-    help="List the frameworks, show one, or make their environments.",
+    help="List frameworks, or make environments.",
     invoke_without_command=True,
     epilog=_shell.examples(
         "orbit frameworks", "orbit frameworks show tensorcircuit", "orbit frameworks sync tensorcircuit"

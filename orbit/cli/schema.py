@@ -17,7 +17,7 @@ def command(
     ],
     debug: _shell.DebugOption = False,
 ) -> None:
-    """Print the JSON schema of a file or result that orbit writes."""
+    """Print the JSON schema of what orbit writes."""
     from orbit.schemas import json_schema
 
     _shell.show_json(json_schema(name))

@@ -38,7 +38,9 @@ def command(
     json: _shell.JsonOption = False,
     debug: _shell.DebugOption = False,
 ) -> None:
-    """Judge a file: policy, runs in a sandbox, checks, probes and time next to the reference.
+    """Judge a file, and time it.
+
+    Static policy, runs in a sandbox, checks, probes against an independent oracle, and time next to the reference.
 
     Exit code 0: valid or provisional; 1: invalid; 2: wrong usage, set-up, or the harness failed.
     """

@@ -12,7 +12,6 @@ from orbit.tasks import Task
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
-    from rich.text import Text
 
 
 def describe_task(task: Task) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def render_task(task: Task, statement: str) -> Group:
     limits = task.limits
     facts = {
         "contracts": ", ".join(task.contracts),
-        "limits": f"{limits.run_timeout_sec:g} s a run, {task.max_lines} lines, {limits.memory_mb} MiB, {limits.cpus} cores",
+        "a run": f"{limits.run_timeout_sec:g} s, {limits.memory_mb} MiB, {limits.cpus} cores, {task.max_lines} lines",
         "agent": f"{limits.agent_timeout_sec:g} s to solve it",
         "references": ", ".join(describe_task(task)["references"]) or "none",
         **{key: _short(value) for key, value in task.config.items()},

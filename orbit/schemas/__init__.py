@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from orbit.errors import UsageError
+from orbit.records import Record
 
 
 def json_schema(name: str) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def json_schema(name: str) -> dict[str, Any]:
     from orbit.verification.execution import Execution
     from orbit.verification.verdict import Verdict
 
-    models = {"verdict": Verdict, "execution": Execution, "doctor": Report}
+    models: dict[str, type[Record]] = {"verdict": Verdict, "execution": Execution, "doctor": Report}
     if name not in models:
         raise UsageError(f"unknown schema {name!r}; known: {', '.join(models)}")
     schema = models[name].model_json_schema(mode="serialization")

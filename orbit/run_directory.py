@@ -1,4 +1,4 @@
-"""Where results go when nobody says: a new directory under `runs/`, never one that holds something."""
+"""Where results go when nobody says: a new directory under `runs/`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,30 @@ from pathlib import Path
 from orbit.errors import UsageError
 
 
-def new_run_directory(kind: str, wanted: Path | None = None) -> Path:
-    """Make the directory of a run.
+def run_directory(kind: str, wanted: Path | None = None) -> Path:
+    """The directory of a run, absolute: the wanted one, or an unused name such as `runs/verify-20260101T120000Z`.
 
     Args:
         kind: the command, first word of the default name.
-        wanted: what the user asked for; it must not exist yet, or be empty.
+        wanted: what the user asked for, if anything.
+    """
+    return (wanted if wanted is not None else _unused(Path("runs"), kind)).expanduser().absolute()
+
+
+def new_run_directory(kind: str, wanted: Path | None = None) -> Path:
+    """Make the directory of a run, where it must not exist yet or be empty.
 
     Raises:
         UsageError: it holds files, is a file, or cannot be made.
     """
-    directory = wanted if wanted is not None else _unused(Path("runs"), kind)
+    directory = run_directory(kind, wanted)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
             raise UsageError(f"{directory}: holds files already and nothing is overwritten; give a new --out directory")
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made ({error.strerror}); give another --out directory") from error
-    return directory.resolve()
+    return directory
 
 
 def _unused(root: Path, kind: str) -> Path:

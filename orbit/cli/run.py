@@ -1,0 +1,70 @@
+"""`orbit run`: have somebody solve tasks, through harbor, and judge what comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from orbit.cli import _shell
+
+EXAMPLES = (
+    "orbit run --task 02 --task 12 --framework tensorcircuit --agent reference",
+    "orbit run --task 02 --framework tensorcircuit --agent file:my_solution.py --attempts 3",
+    "orbit run --task 02 --framework tensorcircuit --agent reference --out runs/first   (again: resumes it)",
+)
+
+
+def command(
+    task: Annotated[list[str], typer.Option(help="Number, id or suite/id of a task; may be repeated.")],
+    framework: Annotated[list[str], typer.Option(help="Framework to solve it in; may be repeated.")],
+    agent: Annotated[str, typer.Option(help="Who solves: reference, file:PATH, or an agent of harbor.")] = "reference",
+    environment: Annotated[str, typer.Option(help="Where solving happens.")] = "local",
+    variant: Annotated[str | None, typer.Option(help="Prompt variant of the framework.")] = None,
+    contract: Annotated[
+        Literal["orbit-2", "orbit-q-1"], typer.Option(help="Version of the task interface to judge under.")
+    ] = "orbit-2",
+    attempts: Annotated[int, typer.Option(min=1, help="Trials per task and framework.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, help="Trials at once; more than one disturbs the timing.")] = 1,
+    pairs: Annotated[int, typer.Option(min=0, help="Paired runs with the reference per trial.")] = 1,
+    probes: Annotated[int, typer.Option(min=0, help="Small random configurations per trial.")] = 2,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory, new or of the same run before [default: runs/run-TIME].")
+    ] = None,
+    allow_unsandboxed: Annotated[
+        bool, typer.Option("--allow-unsandboxed", help="Let a third-party agent run commands on this host.")
+    ] = False,
+    json: _shell.JsonOption = False,
+    debug: _shell.DebugOption = False,
+) -> None:
+    """Solve tasks through harbor, and judge.
+
+    The same command with the same --out resumes a run: finished trials are kept.
+
+    Exit code 0: every trial is valid or provisional; 1: one is invalid; 2: usage, set-up, or one could not be judged.
+    """
+    from orbit.execution.agents import AgentSpec
+    from orbit.execution.jobs import Cell, JobPlan, run_job
+    from orbit.reports.trials_text import exit_code, render_trials
+    from orbit.run_directory import run_directory
+    from orbit.verification.verdict import Contract
+
+    cells = tuple(Cell(name, package, variant, Contract(contract)) for package in framework for name in task)
+    plan = JobPlan(
+        cells=cells,
+        agent=AgentSpec(agent),
+        out_dir=run_directory("run", out),
+        environment=environment,
+        attempts=attempts,
+        n_concurrent=concurrency,
+        verify_options={"n_pairs": pairs, "n_probes": probes},
+        allow_unsandboxed=allow_unsandboxed,
+    )
+    with _shell.progress() as report:
+        outcome = run_job(plan, report)
+    if json:
+        _shell.show_json(outcome.trials)
+    else:
+        _shell.show(render_trials(outcome.trials, outcome.out_dir))
+    raise typer.Exit(exit_code(outcome.trials))
