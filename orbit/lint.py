@@ -1,0 +1,180 @@
+"""Hold a task directory to what a task must be: `orbit tasks lint`.
+
+The quick checks read files and make one draw. The deep ones regenerate the exact references and run the reference and
+every mutant, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from orbit import assembly
+from orbit.environments import environment_python
+from orbit.errors import OrbitError
+from orbit.frameworks import all_frameworks, find_framework
+from orbit.tasks import Task
+from orbit.verification import exact
+from orbit.verification.evaluator import Config, Evaluator
+from orbit.verification.mutants import MutantTable, WarmWorker, load_mutants, source_of
+from orbit.verification.pipeline import REFERENCE_FRAMEWORK
+from orbit.verification.verdict import Contract, Evidence, Outcome
+
+MIN_MUTANTS = 8
+EXACT_LIMIT = 1e-7
+"""Regenerated exact references agree to this; Lanczos is converged to 1e-10 of the energy."""
+REQUIRED_FILES = (
+    "task.toml",
+    "instruction.md",
+    "environment",
+    "tests/evaluator.py",
+    "tests/oracle.py",
+    "tests/exact.json",
+    "tests/mutants.toml",
+)
+
+Progress = Callable[[str], None]
+
+
+def lint_task(task: Task, *, deep: bool = False, progress: Progress | None = None) -> list[Evidence]:
+    """Every check of one task; a directory that lacks files is not looked at further.
+
+    Args:
+        task: the task.
+        deep: regenerate exact references, run the reference and all mutants.
+        progress: receives a line per long step.
+    """
+    missing = list(_missing_files(task))
+    if missing:
+        return missing
+    evaluator = task.load_evaluator()
+    evidence = [_passed("files", f"{len(REQUIRED_FILES)} files and a reference")]
+    evidence += _collect("statement", _statement_gaps(task, evaluator))
+    evidence += _collect("contracts", _contract_gaps(task, evaluator))
+    evidence += _collect("mutants_listed", _mutant_gaps(task))
+    evidence += _collect("staging", _leaks(task))
+    if deep and not any(item.outcome is Outcome.FAIL for item in evidence):
+        evidence += _deep(task, progress or (lambda line: None))
+    return evidence
+
+
+def _passed(check: str, message: str) -> Evidence:
+    return Evidence(check=check, outcome=Outcome.PASS, message=message)
+
+
+def _failed(check: str, message: str) -> Evidence:
+    return Evidence(check=check, outcome=Outcome.FAIL, message=message)
+
+
+def _collect(check: str, problems: Iterator[str]) -> list[Evidence]:
+    return [_failed(check, problem) for problem in problems] or [_passed(check, "")]
+
+
+def _missing_files(task: Task) -> Iterator[Evidence]:
+    for name in REQUIRED_FILES:
+        if not (task.directory / name).exists():
+            yield _failed("files", f"{task.directory / name}: missing; see CONTRIBUTING.md, 'add a task'")
+    if task.reference_path(REFERENCE_FRAMEWORK) is None:
+        place = f"references/{task.name}/{REFERENCE_FRAMEWORK}.py"
+        yield _failed("files", f"{place}: missing; times are measured against it")
+
+
+def _drawn(task: Task, evaluator: Evaluator) -> Config:
+    """A default-size configuration with the keys that every run has."""
+    return evaluator.prepare(evaluator.draw_full_probe(dict(task.config), np.random.default_rng(0)))
+
+
+def _statement_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
+    """Keys that the statement does not document, and framework names that it must not know."""
+    text = task.instruction()
+    config = _drawn(task, evaluator)
+    for key in config:
+        if f"`{key}`" not in text:
+            yield f"{task.instruction_path}: configuration key `{key}` is not documented"
+    for key in evaluator.result_spec(config):
+        if f"`{key}`" not in text:
+            yield f"{task.instruction_path}: result key `{key}` is not documented"
+    for framework in all_frameworks():
+        for word in {framework.name, framework.title, framework.package, framework.import_name}:
+            if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE):
+                yield f"{task.instruction_path}: names the framework {word}; statements are framework-neutral"
+
+
+def _contract_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
+    published = [key for key, form in evaluator.result_spec(dict(task.config)).items() if form.published]
+    if Contract.ORBIT_2 not in task.contracts:
+        yield f"{task.directory / 'task.toml'}: contracts lack {Contract.ORBIT_2}"
+    if Contract.ORBIT_Q_1 in task.contracts and not published:
+        yield f"{task.evaluator_path}: no result key is marked published, but {Contract.ORBIT_Q_1} is offered"
+    if Contract.ORBIT_Q_1 in task.contracts and not evaluator.published_criteria():
+        yield f"{task.evaluator_path}: no published criteria, so {Contract.ORBIT_Q_1} could fail nothing"
+
+
+def _mutant_gaps(task: Task) -> Iterator[str]:
+    mutants = load_mutants(task)
+    if len(mutants) < MIN_MUTANTS:
+        yield f"{task.directory / 'tests' / 'mutants.toml'}: {len(mutants)} mutants; at least {MIN_MUTANTS} are needed"
+    for mutant in mutants:
+        if mutant.replace:
+            try:
+                source_of(task, mutant)
+            except OrbitError as error:
+                yield str(error)
+
+
+def _leaks(task: Task) -> Iterator[str]:
+    """Files of the judge that would reach an agent."""
+    secrets = {path.name for path in (task.directory / "tests").iterdir()} - {"test.sh", "__pycache__"}
+    with tempfile.TemporaryDirectory(prefix="orbit-lint-") as directory:
+        staged = assembly.stage(
+            task,
+            find_framework(REFERENCE_FRAMEWORK),
+            contract=Contract.ORBIT_2,
+            target=Path(directory) / "task",
+            environment=assembly.EnvironmentSpec(),
+        )
+        texts = {path: path.read_bytes() for path in sorted(staged.directory.rglob("*")) if path.is_file()}
+    answers = {json.dumps(value).encode() for value in _stored_values(task)}
+    for path, data in texts.items():
+        if path.name in secrets:
+            yield f"{path.name}: would be staged where an agent can read it"
+        for answer in answers:
+            if answer in data:
+                yield f"{path.name}: would tell an agent the exact value {answer.decode()}"
+
+
+def _stored_values(task: Task) -> list[float]:
+    """Exact values with enough digits to be recognized."""
+    entries = json.loads(task.exact_path.read_text())["entries"]
+    flat = [np.ravel(value).tolist() for entry in entries for value in entry["values"].values()]
+    return [value for values in flat for value in values if len(repr(value)) > 8]
+
+
+def _deep(task: Task, progress: Progress) -> list[Evidence]:
+    progress(f"{task.id}: regenerating exact references")
+    apart = exact.distance(task)
+    outcome = Outcome.PASS if apart <= EXACT_LIMIT else Outcome.FAIL
+    message = "" if outcome is Outcome.PASS else f"{task.exact_path}: does not regenerate"
+    evidence = [Evidence(check="exact", outcome=outcome, value=apart, limit=EXACT_LIMIT, message=message)]
+    with WarmWorker(environment_python(find_framework(REFERENCE_FRAMEWORK), progress=progress)) as worker:
+        table = MutantTable(task, worker)
+        for run in ("probe", "full-probe"):
+            progress(f"{task.id}: reference, {run}")
+            bad = [item for item in table.reference_evidence(run) if item.outcome is Outcome.FAIL]
+            evidence += _collect("reference", (f"{run}: {item.check}: {item.message}" for item in bad))
+        for mutant in load_mutants(task):
+            progress(f"{task.id}: mutant {mutant.name}")
+            fate = table.fate(mutant)
+            if fate.killed and fate.evidence is not None:
+                evidence.append(fate.evidence.model_copy(update={"check": "mutant", "outcome": Outcome.PASS}))
+                evidence[-1].message = f"{mutant.name}: caught by {fate.evidence.check}"
+            else:
+                others = ", ".join(fate.caught_by) or "nothing"
+                reason = fate.error or f"escapes {mutant.check}; caught by {others}"
+                evidence.append(_failed("mutant", f"{mutant.name} ({mutant.why}): {reason}"))
+    return evidence
