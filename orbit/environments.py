@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from orbit.errors import SetupError
@@ -27,6 +27,7 @@ _PROBE = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executabl
 # What users set for pip, uv knows under another name; without this, a company's mirror would work for one of them only.
 _UV_NAMES = {
     "PIP_FIND_LINKS": "UV_FIND_LINKS",
+    "PIP_NO_INDEX": "UV_NO_INDEX",
     "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
     "PIP_EXTRA_INDEX_URL": "UV_INDEX",
     "PIP_CERT": "SSL_CERT_FILE",
@@ -171,8 +172,7 @@ def _make(framework: Framework, directory: Path, report: Progress) -> None:
     uv = _find_uv()
     plans = [_pip_plan(framework, interpreter, directory)]
     if uv is not None:
-        attempts = [(), framework.uv_fallback_options] if framework.uv_fallback_options else [()]
-        plans[:0] = [_uv_plan(framework, interpreter, directory, uv, options) for options in attempts]
+        plans.insert(0, _uv_plan(framework, interpreter, directory, uv))
     try:
         for plan in plans:
             shutil.rmtree(directory, ignore_errors=True)
@@ -194,13 +194,11 @@ def _make(framework: Framework, directory: Path, report: Progress) -> None:
     report(f"the {framework.name} environment is ready ({time.monotonic() - began:.0f} s)")
 
 
-def _uv_plan(
-    framework: Framework, interpreter: Path, directory: Path, uv: Path, options: Sequence[str]
-) -> list[list[str]]:
+def _uv_plan(framework: Framework, interpreter: Path, directory: Path, uv: Path) -> list[list[str]]:
     # Copies, because hard links would let a candidate that runs without a sandbox change uv's own cache; byte code,
     # because the environment is read-only when candidates run and would be compiled anew in every timed import.
     install = [str(uv), "pip", "install", "--no-config", "--python", str(_python_in(directory)), "--link-mode", "copy"]
-    install += ["--compile-bytecode", *options, *_requirement_arguments(framework)]
+    install += ["--compile-bytecode", *_requirement_arguments(framework)]
     return [[str(uv), "venv", "--no-config", "--no-project", "--python", str(interpreter), str(directory)], install]
 
 
@@ -208,12 +206,13 @@ def _pip_plan(framework: Framework, interpreter: Path, directory: Path) -> list[
     install = [str(_python_in(directory)), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     return [
         [str(interpreter), "-m", "venv", str(directory)],
-        [*install, "--no-deps", *_requirement_arguments(framework)],
+        [*install, *_requirement_arguments(framework)],
     ]
 
 
 def _requirement_arguments(framework: Framework) -> list[str]:
-    return ["--require-hashes", "-r", str(framework.requirements)]
+    # The lock is complete, so nothing beside it may be installed.
+    return ["--require-hashes", "--no-deps", "-r", str(framework.requirements)]
 
 
 def _run(command: list[str], log: Path, report: Progress) -> bool:
@@ -244,7 +243,8 @@ def _run(command: list[str], log: Path, report: Progress) -> bool:
 def _failure(framework: Framework, log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
     last = lines[-1][:200] if lines else "no output"
+    hint = framework.install_hint or "check that the package registry is reachable"
     return (
-        f"{framework.requirements}: the {framework.name} environment could not be made ({last}); see {log}, "
-        f"check that the package registry is reachable, and repeat `orbit frameworks sync {framework.name}`"
+        f"{framework.requirements}: the {framework.name} environment could not be made ({last}); see {log}; "
+        f"{hint}, and repeat `orbit frameworks sync {framework.name}`"
     )

@@ -51,7 +51,7 @@ class _FrameworkFile(_Strict):
     image: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._/-]*$")]
     homepage: str
     bare_imports: tuple[ImportName, ...] = Field(min_length=1)
-    uv_fallback_options: tuple[str, ...] = ()
+    install_hint: str = ""
     policy: _Policy
     variants: dict[str, str] = {}
 
@@ -68,7 +68,7 @@ class Framework(_Strict):
         image: name of the container image, without tag.
         bare_imports: modules whose import is not the artifact's doing: the framework, its numerical backend and the
             optimizer library. The runner times them apart and subtracts them from an artifact's import time.
-        uv_fallback_options: for a second attempt where the first does not find a pinned build.
+        install_hint: what a user may have to do before the pinned packages can be installed.
         required_imports: an artifact must import one of these and call it.
         companions: packages that belong to the framework and are allowed although they could look like another one.
         forbidden_imports: import names of other quantum packages.
@@ -85,7 +85,7 @@ class Framework(_Strict):
     homepage: str
     directory: Path
     bare_imports: tuple[str, ...]
-    uv_fallback_options: tuple[str, ...]
+    install_hint: str
     required_imports: tuple[str, ...]
     companions: tuple[str, ...]
     forbidden_imports: frozenset[str]
@@ -178,7 +178,7 @@ def load_framework(directory: Path) -> Framework:
                 "image",
                 "homepage",
                 "bare_imports",
-                "uv_fallback_options",
+                "install_hint",
             }
         ),
     )
