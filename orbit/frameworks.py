@@ -19,6 +19,9 @@ ImportName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)")
 _SHARED = "_shared"
 
+REFERENCE_FRAMEWORK = "tensorcircuit"
+"""The framework whose reference sets the time unit for all."""
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -17,12 +17,11 @@ import numpy as np
 from orbit import assembly
 from orbit.environments import environment_python
 from orbit.errors import OrbitError
-from orbit.frameworks import all_frameworks, find_framework
+from orbit.frameworks import REFERENCE_FRAMEWORK, all_frameworks, find_framework
 from orbit.tasks import Task
 from orbit.verification import exact
 from orbit.verification.evaluator import Config, Evaluator
 from orbit.verification.mutants import MutantTable, WarmWorker, load_mutants, source_of
-from orbit.verification.pipeline import REFERENCE_FRAMEWORK
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 MIN_MUTANTS = 8

@@ -23,10 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from orbit._toml import read_toml, validate
 from orbit.errors import DataError, HarnessError
+from orbit.frameworks import REFERENCE_FRAMEWORK
 from orbit.tasks import Task
 from orbit.verification import _mutant_worker, _values, functional, probes
 from orbit.verification.evaluator import Evaluator, Oracle, Outputs, Run, RunKind
-from orbit.verification.pipeline import REFERENCE_FRAMEWORK
 from orbit.verification.probes import Probe
 from orbit.verification.verdict import Contract, Evidence, Outcome
 

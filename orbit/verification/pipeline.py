@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from orbit.errors import HarnessError
-from orbit.frameworks import Framework
+from orbit.frameworks import REFERENCE_FRAMEWORK, Framework
 from orbit.host import capture_host
 from orbit.records import write_bytes, write_json
 from orbit.tasks import Task
@@ -43,8 +43,6 @@ from orbit.verification.verdict import (
     reward,
 )
 
-REFERENCE_FRAMEWORK = "tensorcircuit"
-"""Its reference sets the time unit for every framework."""
 MAX_DRAWS = 3
 N_PERTURBED = 2
 MAX_ARTIFACT_BYTES = 1 * 2**20

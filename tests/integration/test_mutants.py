@@ -8,10 +8,9 @@ import pytest
 
 from orbit.environments import environment_python
 from orbit.errors import DataError
-from orbit.frameworks import find_framework
+from orbit.frameworks import REFERENCE_FRAMEWORK, find_framework
 from orbit.tasks import Task, all_suites, all_tasks
 from orbit.verification.mutants import Mutant, MutantTable, WarmWorker, load_mutants, source_of
-from orbit.verification.pipeline import REFERENCE_FRAMEWORK
 from orbit.verification.verdict import Outcome
 
 pytestmark = pytest.mark.integration
