@@ -99,7 +99,7 @@ def account(
     chosen = closing or trajectory or _from_totals(totals)
     if chosen is None:
         return None
-    warnings: list[str] = Field(default_factory=list)
+    warnings: list[str] = []
     requests = trajectory.requests if trajectory else {}
     fallback = model or (next(iter(requests)) if len(requests) == 1 else "") or "unknown"
     named = {name or fallback: counts for name, counts in chosen.models.items()}
