@@ -117,10 +117,10 @@ def cost_of(model: str, requests: list[Request], *, as_total: bool = False) -> C
     return Cost(sum(_cost(rates, request) for request in requests), source)
 
 
-def has_long_context_price(model: str) -> bool:
-    """Whether the table charges long requests of this model more, so that totals alone do not determine the cost."""
+def may_cost_more(model: str, total: Request) -> bool:
+    """Whether one request of that size would be charged as long, so that a total alone does not determine the cost."""
     rates = load_price_table().rates(bare_model_name(model))
-    return rates is not None and rates.long_context is not None
+    return rates is not None and rates.long_context is not None and total.all_input > rates.long_context.above_tokens
 
 
 def _cost(rates: ModelRates, request: Request) -> float:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from orbit._prices import Request, bare_model_name, cost_of, has_long_context_price
+from orbit._prices import Request, bare_model_name, cost_of, may_cost_more
 from orbit._usage_logs import (
     CLAUDE_LOG,
     CODEX_LOG,
@@ -162,7 +162,7 @@ def _price(model: str, counts: Counts, detail: dict[str, list[Counts]], warnings
     complete = [item for item in items if item.uncached_input is not None and item.output is not None]
     by_request = bool(items) and len(complete) == len(items) and _same(sum_counts(items), counts)
     requests = [_request(item) for item in (items if by_request else [counts])]
-    if not by_request and has_long_context_price(model):
+    if not by_request and may_cost_more(model, _request(counts)):
         warnings.append(f"{model}: single requests are not known, so none is priced as one of long context")
     cost = cost_of(model, requests, as_total=not by_request)
     if cost is None:
