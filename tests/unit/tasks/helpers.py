@@ -1,0 +1,37 @@
+"""What the tests of all tasks need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orbit.verification.evaluator import Evaluator, Outputs, Run, RunKind
+from orbit.verification.functional import judge
+from orbit.verification.verdict import Contract, Evidence, Outcome
+
+
+def central_differences(
+    function: Callable[[NDArray[np.float64]], float], point: NDArray[np.float64], step: float = 1e-5
+) -> NDArray[np.float64]:
+    """Gradient of a real function, good to about 1e-9 for functions of order one."""
+    gradient = np.empty(point.shape)
+    for index in np.ndindex(point.shape):
+        shift = np.zeros(point.shape)
+        shift[index] = step
+        gradient[index] = (function(point + shift) - function(point - shift)) / (2 * step)
+    return gradient
+
+
+def failed(evidence: Iterable[Evidence]) -> set[str]:
+    """Names of the checks that failed."""
+    return {item.check for item in evidence if item.outcome is Outcome.FAIL}
+
+
+def judged(
+    evaluator: Evaluator, config: dict, outputs: Outputs, *, kind=RunKind.TIMED, contract=Contract.ORBIT_2
+) -> list[Evidence]:
+    """All functional checks of stored outputs, without a paired reference."""
+    run = Run(kind, kind.value, config)
+    return judge(evaluator, run, outputs, contract=contract, rng=np.random.default_rng(0))
