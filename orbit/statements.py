@@ -34,14 +34,7 @@ def render_statement(task: Task, contract: str) -> str:
         physics = task.instruction_path.read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"{task.instruction_path}: cannot be read ({error.strerror}); write the statement") from error
-    shared = _render(
-        task.directory.parent,
-        SHARED_STATEMENT,
-        contract=str(contract),
-        limits=task.limits,
-        max_lines=task.max_lines,
-        recommended_runtime_sec=task.recommended_runtime_sec,
-    )
+    shared = render_template(task.directory.parent, SHARED_STATEMENT, task=task, contract=str(contract))
     return f"{physics.strip()}\n\n{shared.strip()}\n"
 
 
@@ -56,18 +49,23 @@ def render_prompt(framework: Framework, task: Task, variant: str | None = None) 
     names = [framework.prompt_path.relative_to(root)]
     if variant is not None:
         names.append(framework.variant_path(variant).relative_to(root))
-    values = {
-        "framework": framework,
+    blocks = [render_template(root, name.as_posix(), task=task, framework=framework) for name in names]
+    return "\n\n".join(block.strip() for block in blocks) + "\n"
+
+
+def render_template(root: Path, name: str, *, task: Task, **values: Any) -> str:
+    """Fill a template with a task's limits and further values.
+
+    Raises:
+        DataError: it is missing, is no template, or uses a name that nobody provides.
+    """
+    from jinja2 import TemplateError
+
+    values |= {
         "limits": task.limits,
         "max_lines": task.max_lines,
         "recommended_runtime_sec": task.recommended_runtime_sec,
     }
-    return "\n\n".join(_render(root, name.as_posix(), **values).strip() for name in names) + "\n"
-
-
-def _render(root: Path, name: str, **values: Any) -> str:
-    from jinja2 import TemplateError
-
     try:
         return _environment(root).get_template(name).render(**values)
     except TemplateError as error:
