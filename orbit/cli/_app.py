@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import orbit
-from orbit.cli import _shell, demo, doctor, frameworks, run, schema, tasks, verify
+from orbit.cli import _shell, demo, doctor, frameworks, images, run, schema, tasks, verify
 
 app = typer.Typer(
     help="Benchmark coding agents and quantum software frameworks on research-grade workflows.",
@@ -40,5 +40,5 @@ def _root(
 
 for _name, _module in (("doctor", doctor), ("verify", verify), ("run", run), ("demo", demo), ("schema", schema)):
     app.command(_name, epilog=_shell.examples(*_module.EXAMPLES))(_module.command)
-for _group in (tasks, frameworks):
+for _group in (tasks, frameworks, images):
     app.add_typer(_group.app)

@@ -8,8 +8,8 @@ records name.
 from __future__ import annotations
 
 from orbit.images._base import build_offline_base, offline_base_name
-from orbit.images._build import BuildOptions, build_image
-from orbit.images._inspect import ImageInfo, check_image, image_name, list_images
+from orbit.images._build import BuildOptions, build_image, build_images
+from orbit.images._inspect import ImageInfo, check_image, check_images, image_name, list_images
 from orbit.images._recipe import REFERENCE_FRAMEWORK, agent_versions
 
 __all__ = [
@@ -18,8 +18,10 @@ __all__ = [
     "ImageInfo",
     "agent_versions",
     "build_image",
+    "build_images",
     "build_offline_base",
     "check_image",
+    "check_images",
     "image_name",
     "list_images",
     "offline_base_name",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from orbit.environments import find_interpreter
 from orbit.errors import SetupError
 from orbit.images import _engine
-from orbit.paths import data_root
 
 _SUITE = "bookworm"
 # What a CPython built on Debian 12 links against; patchelf makes the copied binary find its own library.
@@ -74,20 +73,13 @@ def interpreter_root(python: str) -> Path:
     """Installation prefix of an interpreter of that version on this machine.
 
     Raises:
-        SetupError: there is none.
+        SetupError: there is none, or it is no installation of its own that could be copied.
     """
-    program = "import sys; print(f'{sys.version_info[0]}.{sys.version_info[1]}'); print(sys.base_prefix)"
-    for candidate in (sys.executable, shutil.which(f"python{python}")):
-        if candidate is None:
-            continue
-        # The data root names the versions that a version manager's stand-ins resolve to.
-        done = subprocess.run(
-            [candidate, "-I", "-c", program], capture_output=True, text=True, check=False, cwd=data_root(), timeout=60
-        )
-        lines = done.stdout.splitlines()
-        if done.returncode == 0 and lines[0] == python and (Path(lines[1]) / "bin" / f"python{python}").exists():
-            return Path(lines[1])
-    raise SetupError(f"--offline-base: no Python {python} on this machine; install it so that `python{python}` runs")
+    interpreter = find_interpreter(python)
+    root = interpreter.resolve().parent.parent
+    if not (root / "bin" / f"python{python}").is_file() or not (root / "lib" / f"python{python}" / "os.py").is_file():
+        raise SetupError(f"{interpreter}: not in an installation of its own; install Python {python} with pyenv or uv")
+    return root
 
 
 def copy_interpreter(source: Path, python: str, target: Path) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orbit.errors import UsageError
-from orbit.frameworks import Framework, find_framework
+from orbit.frameworks import Framework, all_frameworks, find_framework
 from orbit.images import _base, _engine, _recipe
 from orbit.images._inspect import ImageInfo, check_image, image_name
 from orbit.paths import data_root
 
+_STEP = re.compile(r"^(#\d+) (\[[^\]]+\] .*|exporting .*)$")
+_MOUNT = re.compile(r"--mount=\S+")
+_STEP_WIDTH = 110
 _CONTEXT_FILES = ("Dockerfile", "with-ca-bundle")
 
 
@@ -30,6 +35,7 @@ class BuildOptions:
         offline_base: make the base images with debootstrap and this machine's interpreters, for a machine that reaches
             package registries but no image registry.
         no_cache: build every layer anew.
+        verbose: report every line of the build instead of its steps.
     """
 
     base_image: str | None = None
@@ -39,6 +45,7 @@ class BuildOptions:
     find_links: Path | None = None
     offline_base: bool = False
     no_cache: bool = False
+    verbose: bool = False
 
 
 def build_image(
@@ -66,8 +73,22 @@ def build_image(
         context = Path(directory)
         _stage_context(context, framework, reference, options)
         command = build_command(context, framework, reference, base, reference_base, options)
-        _engine.stream(command, report)
+        report(f"building {image_name(framework)} from {base}")
+        _engine.stream(command, report if options.verbose else _steps_only(report))
     return check_image(framework)
+
+
+def build_images(
+    names: Sequence[str], options: BuildOptions | None = None, *, progress: _engine.Progress | None = None
+) -> list[ImageInfo]:
+    """Build the images of the named frameworks, or of all of them, one after the other.
+
+    Raises:
+        UsageError: a framework is unknown, or an option is wrong.
+        SetupError: no engine, no buildx, or a build failed.
+    """
+    frameworks = [find_framework(name) for name in names] or all_frameworks()
+    return [build_image(framework, options, progress=progress) for framework in frameworks]
 
 
 def build_command(
@@ -104,6 +125,20 @@ def build_command(
     if options.no_cache:
         command.append("--no-cache")
     return [*command, str(context)]
+
+
+def _steps_only(report: _engine.Progress) -> _engine.Progress:
+    """Pass on each step of a build when it begins, without its output."""
+    seen: set[str] = set()
+
+    def pass_on(line: str) -> None:
+        match = _STEP.match(line)
+        if match and match[1] not in seen:
+            seen.add(match[1])
+            text = " ".join(_MOUNT.sub("", match[2]).split())
+            report(text if len(text) <= _STEP_WIDTH else f"{text[: _STEP_WIDTH - 1]}…")
+
+    return pass_on
 
 
 def _check_options(options: BuildOptions) -> None:

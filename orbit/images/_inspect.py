@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -82,6 +83,15 @@ def check_image(framework: Framework | str) -> ImageInfo:
             f"{reference.requirements} is now {_short(reference.requirements_digest)}; {rebuild}"
         )
     return info
+
+
+def check_images(names: Sequence[str]) -> list[ImageInfo]:
+    """The images of the named frameworks, or of all, if all of them may be used.
+
+    Raises:
+        SetupError: as `check_image`, for the first that may not.
+    """
+    return [check_image(framework) for framework in [find_framework(name) for name in names] or all_frameworks()]
 
 
 def _info(data: dict[str, Any], name: str, framework: Framework | None) -> ImageInfo:
