@@ -48,10 +48,20 @@ class Progress(_Message):
 
 
 class RunJob(_Message):
-    """Execute the job in `job_dir` inside the verification environment, and leave its outputs there."""
+    """Execute a run inside the verification environment.
+
+    Attributes:
+        number: tells the answers apart, since several runs may be asked for at once.
+        host_dir: has the files in `run`, and receives the outputs in `out`.
+        directory: where in the environment the files must lie.
+        command: what to start there as root.
+    """
 
     event: Literal["run"] = "run"
-    job_dir: Path
+    number: int = 0
+    host_dir: Path
+    directory: str
+    command: list[str]
     timeout_sec: float
 
 
@@ -72,6 +82,7 @@ class Failed(_Message):
 class JobEnded(_Message):
     """The parent's answer to `RunJob`; `error` says why the environment could not carry it out."""
 
+    number: int
     error: str | None = None
 
 

@@ -11,10 +11,11 @@ from harbor.constants import MAIN_SERVICE_NAME
 from harbor.models.trial.paths import TrialPaths
 from harbor.models.trial.result import TimingInfo, TrialResult
 
+from orbit.assembly import ARTIFACT_PATH
 from orbit.execution import outcomes
 from orbit.execution.outcomes import Disposition, Ending
 from orbit.execution.trials import TRIAL_FILE, CellRecord, RunRecord, TokenUsage, TrialRecord
-from orbit.execution.verifier import ARTIFACT, VERIFICATION_DIR, problem_with_artifact
+from orbit.execution.verifier import VERIFICATION_DIR, problem_with_artifact
 from orbit.host import capture_host
 from orbit.records import read_record, write_json
 from orbit.verification.verdict import FailureMode, Validity, Verdict
@@ -34,7 +35,7 @@ def trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRec
     """The record of a trial, from harbor's result and the verdict that lies beside it."""
     cell = run.cell(result.config.task.get_local_path().name)
     paths = TrialPaths(result.config.trials_dir / result.trial_name)
-    artifact = paths.host_artifact_path(MAIN_SERVICE_NAME, ARTIFACT)
+    artifact = paths.host_artifact_path(MAIN_SERVICE_NAME, ARTIFACT_PATH)
     has_artifact = problem_with_artifact(artifact) is None
     verdict_path = paths.trial_dir / VERIFICATION_DIR / "verdict.json"
     verdict = read_record(verdict_path, Verdict) if verdict_path.is_file() else None
@@ -122,7 +123,7 @@ def _time(moment: datetime | None) -> str | None:
 def _duration(timing: TimingInfo | None) -> float | None:
     if timing is None or timing.started_at is None or timing.finished_at is None:
         return None
-    return (timing.finished_at - timing.started_at).total_seconds()
+    return float((timing.finished_at - timing.started_at).total_seconds())
 
 
 __all__ = ["CellRecord", "conclude", "trial_record", "write_trial_record"]

@@ -60,9 +60,7 @@ class AgentSpec:
         if self.name == REFERENCE:
             path = task.reference_path(framework)
             if path is None:
-                raise UsageError(
-                    f"{task.name} has no reference in {framework}; give a solution with --agent file:PATH"
-                )
+                raise UsageError(f"{task.name} has no reference in {framework}; give a solution with --agent file:PATH")
             return path
         if not self.name.startswith(_FILE):
             return None
@@ -80,7 +78,7 @@ class AgentSpec:
         return AgentRecord(name=self.name, model=self.model, effort=self.effort, solution_sha256=sha256)
 
     def to_harbor(self) -> AgentConfig:
-        """harbor's configuration of this agent.
+        """Harbor's configuration of this agent.
 
         Raises:
             UsageError: harbor has no agent of that name.

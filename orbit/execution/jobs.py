@@ -22,8 +22,8 @@ from orbit.errors import UsageError
 from orbit.execution import outcomes
 from orbit.execution._environments import EnvironmentChoice, choose_environment
 from orbit.execution.agents import AgentSpec
-from orbit.execution.trials import RUN_FILE, CellRecord, OptionValue, RunRecord, TrialRecord
-from orbit.execution.worker import PIPELINE
+from orbit.execution.trials import RUN_FILE, TRIAL_FILE, CellRecord, OptionValue, RunRecord, TrialRecord
+from orbit.execution.worker import PIPELINE, load_judge, verify_options
 from orbit.records import read_record, write_json
 from orbit.verification.verdict import Contract, Validity
 
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from harbor.models.job.config import JobConfig
     from harbor.trial.hooks import TrialHookEvent
 
-    from orbit.assembly import StagedTask
+    from orbit.frameworks import Framework
 
 JOB_DIR = "harbor"
 STAGED_DIR = "tasks"
-_MAX_CELL_NAME = 32
 Progress = Callable[[str], None]
 
 
@@ -107,8 +106,9 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
     _check(plan)
     out_dir = plan.out_dir.expanduser().absolute()
     environment = choose_environment(plan.environment, allow_unsandboxed=plan.allow_unsandboxed)
-    environment.prepare(plan, report)
     run = _stage(plan, out_dir, environment)
+    if plan.judge == PIPELINE:
+        environment.prepare(_frameworks_needed(plan), report)
     with _quiet_harbor():
         try:
             asyncio.run(_run(plan, run, out_dir, environment, report))
@@ -119,12 +119,23 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
     return JobOutcome(run=run, trials=tuple(_all_records(run, out_dir)), out_dir=out_dir)
 
 
+def _frameworks_needed(plan: JobPlan) -> list[Framework]:
+    """Those of the cells, and the one whose references set the time unit."""
+    from orbit.frameworks import REFERENCE_FRAMEWORK, find_framework
+
+    names = dict.fromkeys([*(cell.framework for cell in plan.cells), REFERENCE_FRAMEWORK])
+    return [find_framework(name) for name in names]
+
+
 def _check(plan: JobPlan) -> None:
     if not plan.cells:
         raise UsageError("nothing to run: name at least one task and framework")
     for name in ("attempts", "n_concurrent"):
         if getattr(plan, name) < 1:
             raise UsageError(f"{name} = {getattr(plan, name)}: must be at least 1")
+    load_judge(plan.judge)
+    if plan.verify_options:
+        verify_options(Contract.ORBIT_2, plan.verify_options)
     if plan.environment == "local" and not plan.agent.is_trusted and not plan.allow_unsandboxed:
         raise UsageError(
             f"agent {plan.agent.name} would run commands on this host without a container; "
@@ -168,13 +179,13 @@ def _stage_cell(plan: JobPlan, cell: Cell, out_dir: Path, environment: Environme
     if cell.contract is not Contract.ORBIT_2:
         parts.append(cell.contract.value)
     name = "--".join(parts)
-    staged: StagedTask = stage(
+    staged = stage(
         task,
         framework,
         variant=cell.variant,
         contract=cell.contract,
         target=out_dir / STAGED_DIR / name,
-        environment=environment.spec(framework),
+        environment=environment.spec(framework, plan.agent),
         solution=plan.agent.solution(task, framework.name),
     )
     return CellRecord(
@@ -214,9 +225,7 @@ def _job_config(plan: JobPlan, run: RunRecord, out_dir: Path, environment: Envir
     )
 
 
-async def _run(
-    plan: JobPlan, run: RunRecord, out_dir: Path, environment: EnvironmentChoice, report: Progress
-) -> None:
+async def _run(plan: JobPlan, run: RunRecord, out_dir: Path, environment: EnvironmentChoice, report: Progress) -> None:
     from harbor.job import Job
 
     from orbit.execution._records import write_trial_record
@@ -226,7 +235,7 @@ async def _run(
     config = _job_config(plan, run, out_dir, environment)
     make_resumable(config, report)
     job = await Job.create(config)
-    _show_warnings_only()
+    _silence_console()
     _report_phases(job, report)
 
     async def record(event: TrialHookEvent) -> None:
@@ -237,7 +246,8 @@ async def _run(
     result = await job.run()
     # A run that was killed between harbor's file and ours has results without record.
     for trial_result in result.trial_results:
-        write_trial_record(run, trial_result, out_dir)
+        if not (out_dir / "trials" / trial_result.trial_name / TRIAL_FILE).exists():
+            write_trial_record(run, trial_result, out_dir)
 
 
 def _interrupt_on_termination() -> None:
@@ -278,13 +288,13 @@ def _quiet_harbor() -> Iterator[None]:
         console.quiet = before
 
 
-def _show_warnings_only() -> None:
-    """harbor logs every step to the terminal; `harbor/job.log` has it all."""
+def _silence_console() -> None:
+    """Harbor logs every step to the terminal; `harbor/job.log` has it all, and errors are in the records."""
     from harbor.utils.logger import logger
 
     for handler in logger.handlers:
         if type(handler) is logging.StreamHandler:
-            handler.setLevel(logging.WARNING)
+            handler.setLevel(logging.CRITICAL)
 
 
 def _all_records(run: RunRecord, out_dir: Path) -> list[TrialRecord]:

@@ -1,7 +1,7 @@
 """harbor's environment interface on the host itself, without a container engine.
 
-It exists for the reference agent and for files that a user hands in: both only copy a file into place. Candidate code is
-executed elsewhere, by the verification's own sandbox. A third-party agent gets a shell here, so it is refused unless
+It exists for the reference agent and for files that a user hands in: both only copy a file into place. Candidate code
+is executed elsewhere, by the verification's own sandbox. A third-party agent gets a shell here, so it is refused unless
 the user allows it by name.
 """
 

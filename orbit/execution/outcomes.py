@@ -196,7 +196,7 @@ def retryable_exceptions() -> set[str]:
 
 
 def policy_overrides() -> dict[str, dict[str, bool]]:
-    """harbor's `override_error_policy` that makes its table agree with ours, by exception type."""
+    """Harbor's `override_error_policy` that makes its table agree with ours, by exception type."""
     overrides = {}
     for name, ending in EXCEPTIONS.items():
         rule = RULES[ending]

@@ -7,8 +7,7 @@ the artifact takes place in an environment: the local sandbox, or harbor's separ
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
+import contextlib
 import stat
 import sys
 from datetime import UTC, datetime
@@ -20,12 +19,14 @@ from harbor.constants import MAIN_SERVICE_NAME
 from harbor.models.verifier.result import VerifierResult
 from harbor.verifier.base import BaseVerifier
 
+from orbit.assembly import ARTIFACT_PATH
 from orbit.errors import HarnessError
 from orbit.execution._protocol import EVENTS, Done, Failed, JobEnded, Progress, RunJob, VerificationRequest
 from orbit.execution.local import LocalEnvironment
 from orbit.execution.rewards import rewards_of
 from orbit.execution.trials import RUN_FILE, CellRecord, RunRecord
 from orbit.execution.worker import PIPELINE
+from orbit.host import capture_host
 from orbit.records import read_record, write_json
 from orbit.tasks import find_task
 from orbit.verification.verdict import (
@@ -41,14 +42,12 @@ from orbit.verification.verdict import (
     reward,
 )
 
-ARTIFACT = "/app/solution.py"
-"""Where an agent leaves its artifact."""
-
 VERIFICATION_DIR = "verification"
 """Beside harbor's `verifier` directory of a trial: the verdict, the runs and the log."""
 
 _MAX_ARTIFACT_BYTES = 16 * 2**20
 _LINE_LIMIT_BYTES = 16 * 2**20
+_END_SEC = 10.0
 
 
 class OrbitVerifier(BaseVerifier):
@@ -76,7 +75,7 @@ class OrbitVerifier(BaseVerifier):
             HarnessError: the artifact could not be judged; harbor records it and gives no reward.
         """
         self._out_dir.mkdir(parents=True, exist_ok=True)
-        artifact = self.trial_paths.host_artifact_path(MAIN_SERVICE_NAME, ARTIFACT)
+        artifact = self.trial_paths.host_artifact_path(MAIN_SERVICE_NAME, ARTIFACT_PATH)
         problem = problem_with_artifact(artifact)
         if problem is not None:
             verdict = verdict_without_artifact(self._cell, problem)
@@ -121,15 +120,23 @@ class OrbitVerifier(BaseVerifier):
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{request.model_dump_json()}\n".encode())
-        await process.stdin.drain()
+        jobs: set[asyncio.Task[None]] = set()
+        try:
+            await self._listen(process, jobs)
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+
+    async def _listen(self, process: asyncio.subprocess.Process, jobs: set[asyncio.Task[None]]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
         while line := await process.stdout.readline():
             match EVENTS.validate_json(line):
                 case Progress(text=text):
                     self.logger.debug(text)
                 case RunJob() as job:
-                    answer = await self._run_job(job)
-                    process.stdin.write(f"{answer.model_dump_json()}\n".encode())
-                    await process.stdin.drain()
+                    jobs.add(asyncio.create_task(self._run_job(job, process.stdin)))
                 case Failed() as failed:
                     (self._out_dir / "traceback.txt").write_text(failed.traceback)
                     raise HarnessError(failed.text)
@@ -138,29 +145,32 @@ class OrbitVerifier(BaseVerifier):
         status = await process.wait()
         raise HarnessError(f"the verification process ended with status {status}; see {self._out_dir / 'log.txt'}")
 
-    async def _run_job(self, job: RunJob) -> JobEnded:
-        from orbit.execution.container import ContainerJobs
+    async def _run_job(self, job: RunJob, answers: asyncio.StreamWriter) -> None:
+        from orbit.execution.container import run_in_environment
 
+        error = None
         try:
-            await ContainerJobs(self.environment).run(job.job_dir, job.timeout_sec)
-        except (HarnessError, RuntimeError, OSError) as error:
-            return JobEnded(error=f"the verification environment failed: {error}")
-        return JobEnded()
+            await run_in_environment(self.environment, job)
+        except Exception as failure:
+            self.logger.exception("a job in the verification environment failed")
+            error = f"the verification environment failed: {failure}"
+        answers.write(f"{JobEnded(number=job.number, error=error).model_dump_json()}\n".encode())
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the worker and everything it started, unless it has ended."""
-    if process.returncode is None:
-        try:
-            family = psutil.Process(process.pid).children(recursive=True)
-            os.killpg(process.pid, signal.SIGKILL)
-        except (psutil.NoSuchProcess, ProcessLookupError):
-            family = []
-        for member in family:
-            try:
+    """Have the worker end, and kill it with everything it started if it does not."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), _END_SEC)
+        return
+    except TimeoutError:
+        pass
+    with contextlib.suppress(psutil.NoSuchProcess):
+        worker = psutil.Process(process.pid)
+        for member in (*worker.children(recursive=True), worker):
+            with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()
-            except psutil.NoSuchProcess:
-                continue
     await process.wait()
 
 
@@ -169,11 +179,11 @@ def problem_with_artifact(path: Path) -> str | None:
     try:
         status = path.lstat()
     except FileNotFoundError:
-        return f"the agent left no {ARTIFACT}"
+        return f"the agent left no {ARTIFACT_PATH}"
     if not stat.S_ISREG(status.st_mode):
-        return f"{ARTIFACT} is not a regular file"
+        return f"{ARTIFACT_PATH} is not a regular file"
     if status.st_size > _MAX_ARTIFACT_BYTES:
-        return f"{ARTIFACT} has {status.st_size} bytes, more than {_MAX_ARTIFACT_BYTES}, and was not read"
+        return f"{ARTIFACT_PATH} has {status.st_size} bytes, more than {_MAX_ARTIFACT_BYTES}, and was not read"
     return None
 
 
@@ -183,10 +193,10 @@ def verdict_without_artifact(cell: CellRecord, problem: str) -> Verdict:
     stages = {name: Stage.skipped("no artifact") for name in STAGES}
     stages["solving"] = Stage.from_evidence([evidence], FailureMode.AGENT_NO_ARTIFACT)
     decision = decide(stages)
-    suite, _, _task = cell.task.partition("/")
+    task = find_task(cell.task)
     return Verdict(
-        task=cell.task,
-        suite=suite,
+        task=task.id,
+        suite=task.suite,
         framework=cell.framework,
         contract=cell.contract,
         validity=decision.validity,
@@ -195,7 +205,8 @@ def verdict_without_artifact(cell: CellRecord, problem: str) -> Verdict:
         reward=reward(stages),
         stages=stages,
         timing=Timing(),
-        evaluator_digest=find_task(cell.task).evaluator_digest(),
+        evaluator_digest=task.evaluator_digest(),
+        host=capture_host(),
         seed=0,
         verified_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )

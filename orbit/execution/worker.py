@@ -12,40 +12,49 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from pathlib import Path
-from typing import IO
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import IO, TYPE_CHECKING
 
 import psutil
 
 from orbit.errors import HarnessError, OrbitError, UsageError
 from orbit.execution._protocol import Done, Event, Failed, JobEnded, Progress, RunJob, VerificationRequest
+from orbit.execution.trials import OptionValue
 from orbit.records import write_json
 from orbit.verification.execution import Executor
-from orbit.verification.verdict import Verdict
+from orbit.verification.verdict import Contract, Verdict
+
+if TYPE_CHECKING:
+    from orbit.verification.pipeline import VerifyOptions
+    from orbit.verification.sandbox import LocalExecutor
 
 PIPELINE = "orbit.execution.worker:judge_with_pipeline"
 """The judge of every run outside tests."""
 
-Judge = Callable[[VerificationRequest, Executor | None, Callable[[str], None]], Verdict]
+_END_SEC = 5.0
+
+Judge = Callable[[VerificationRequest, Executor, Callable[[str], None]], Verdict]
 
 
 class Channel:
     """The worker's end of the conversation."""
 
-    def __init__(self, incoming: IO[str], outgoing: IO[str]) -> None:
+    def __init__(self, incoming: IO[str], outgoing: IO[str], on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
         self._incoming = incoming
         self._outgoing = outgoing
-        self._lines: queue.Queue[str] = queue.Queue()
+        self._requests: queue.Queue[str] = queue.Queue()
+        self._answers: dict[int, queue.Queue[JobEnded]] = {}
         self._lock = threading.Lock()
 
     def listen(self) -> None:
-        """Start to read; when the parent is gone, end with everything that was started here."""
+        """Start to read; when the parent closes its end or is gone, call `on_end`."""
         threading.Thread(target=self._read, name="parent", daemon=True).start()
 
-    def receive(self) -> str:
-        """The next line of the parent."""
-        return self._lines.get()
+    def request(self) -> VerificationRequest:
+        """What the parent asks for."""
+        return VerificationRequest.model_validate_json(self._requests.get())
 
     def send(self, event: Event) -> None:
         """Tell the parent."""
@@ -53,50 +62,58 @@ class Channel:
             self._outgoing.write(event.model_dump_json() + "\n")
             self._outgoing.flush()
 
-    def execute(self, job_dir: Path, timeout_sec: float) -> None:
-        """Have the parent execute a job in the verification environment.
+    def execute(self, job: RunJob) -> None:
+        """Have the parent execute a job in the verification environment. Several threads may ask at once.
 
         Raises:
             HarnessError: the environment could not.
         """
-        self.send(RunJob(job_dir=job_dir, timeout_sec=timeout_sec))
-        ended = JobEnded.model_validate_json(self.receive())
+        with self._lock:
+            number = len(self._answers)
+            self._answers[number] = queue.Queue()
+        self.send(job.model_copy(update={"number": number}))
+        ended = self._answers[number].get()
         if ended.error is not None:
             raise HarnessError(ended.error)
 
     def _read(self) -> None:
+        """The first line is the request, every other an answer."""
+        self._requests.put(self._incoming.readline())
         for line in self._incoming:
-            self._lines.put(line)
-        for process in psutil.Process().children(recursive=True):
-            process.kill()
-        os._exit(130)
+            ended = JobEnded.model_validate_json(line)
+            self._answers[ended.number].put(ended)
+        self._on_end()
 
 
-def judge_with_pipeline(
-    request: VerificationRequest, executor: Executor | None, progress: Callable[[str], None]
-) -> Verdict:
-    """Verify as `orbit verify` does; without an executor of the caller's, in the local sandbox."""
+def judge_with_pipeline(request: VerificationRequest, executor: Executor, progress: Callable[[str], None]) -> Verdict:
+    """Verify as `orbit verify` does."""
     from orbit.frameworks import find_framework
     from orbit.tasks import find_task
-    from orbit.verification.pipeline import VerifyOptions, verify
+    from orbit.verification.pipeline import verify
 
     return verify(
         request.solution,
         find_task(request.task),
         find_framework(request.framework),
-        executor=executor or _local_executor(progress),
+        executor=executor,
         out_dir=request.out_dir,
-        options=VerifyOptions(contract=request.contract, **request.options),
+        options=verify_options(request.contract, request.options),
         progress=progress,
     )
 
 
-def _local_executor(progress: Callable[[str], None]) -> Executor:
-    from orbit.environments import environment_python
-    from orbit.frameworks import find_framework
-    from orbit.verification.sandbox import LocalExecutor
+def verify_options(contract: Contract, options: Mapping[str, OptionValue]) -> VerifyOptions:
+    """Options of a verification from names and values.
 
-    return LocalExecutor(lambda _role, framework: environment_python(find_framework(framework), progress=progress))
+    Raises:
+        UsageError: one of them does not exist.
+    """
+    from orbit.verification.pipeline import VerifyOptions
+
+    unknown = set(options) - {item.name for item in fields(VerifyOptions)} | set(options) & {"contract"}
+    if unknown:
+        raise UsageError(f"unknown verification options {', '.join(sorted(unknown))}")
+    return VerifyOptions(contract=contract, **options)  # type: ignore[arg-type]
 
 
 def load_judge(name: str) -> Judge:
@@ -117,22 +134,44 @@ def main() -> None:
     """Read one request, verify, report. Whatever else prints here goes to standard error."""
     outgoing = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    channel = Channel(sys.stdin, outgoing)
+    local: list[LocalExecutor] = []
+    channel = Channel(sys.stdin, outgoing, lambda: _end(local))
     channel.listen()
-    request = VerificationRequest.model_validate_json(channel.receive())
+    request = channel.request()
     try:
-        executor: Executor | None = None
-        if request.bridged:
-            from orbit.execution.container import BridgedExecutor
-
-            executor = BridgedExecutor(channel.execute)
-        verdict = load_judge(request.judge)(request, executor, lambda text: channel.send(Progress(text=text)))
+        verdict = load_judge(request.judge)(
+            request, _executor(request, channel, local), lambda text: channel.send(Progress(text=text))
+        )
         write_json(request.out_dir / "verdict.json", verdict)
         channel.send(Done())
     except (HarnessError, OrbitError) as error:
         channel.send(Failed(text=str(error), traceback=traceback.format_exc()))
     except Exception as error:  # noqa: BLE001 the process boundary: it becomes a harness error with its traceback
         channel.send(Failed(text=f"{type(error).__name__}: {error}", traceback=traceback.format_exc()))
+
+
+def _executor(request: VerificationRequest, channel: Channel, local: list[LocalExecutor]) -> Executor:
+    if request.bridged:
+        from orbit.execution.container import ContainerExecutor
+
+        return ContainerExecutor(channel.execute)
+    from orbit.verification.local import local_executor
+
+    local.append(local_executor(lambda text: channel.send(Progress(text=text))))
+    return local[0]
+
+
+def _end(local: list[LocalExecutor]) -> None:
+    """End now: nobody waits for the verdict. Runs get a moment to remove their directories."""
+    for executor in local:
+        executor.stop()
+    children = psutil.Process().children()
+    for process in children:
+        process.terminate()
+    psutil.wait_procs(children, timeout=_END_SEC)
+    for process in psutil.Process().children(recursive=True):
+        process.kill()
+    os._exit(130)
 
 
 if __name__ == "__main__":

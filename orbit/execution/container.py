@@ -1,0 +1,139 @@
+"""Executing artifacts in harbor's verification environment: the worker's side and the verifier's.
+
+The worker writes a run's files to a directory on the host and asks; the verifier, which owns the environment and the
+event loop, copies them in, starts the runner there and copies its outputs back. The clock is the runner's own, inside
+the environment, so what the copying takes does not count.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from orbit.errors import HarnessError
+from orbit.execution._protocol import RunJob
+from orbit.verification.execution import Execution, ExecutionRequest
+
+if TYPE_CHECKING:
+    from harbor.environments.base import BaseEnvironment
+
+REFERENCE_PYTHON = "/opt/orbit/reference/python/bin/python{version}"
+"""The reference's interpreter in every image; see `images/Dockerfile`."""
+
+CANDIDATE_PYTHON = "/usr/local/bin/python{version}"
+REFERENCE_GID = 1001
+"""Group that may read the reference's environment; no candidate is in it."""
+
+_ROOT = PurePosixPath("/opt/orbit-runs")
+_SPARE_SEC = 120.0
+
+
+class ContainerExecutor:
+    """Runs artifacts in an environment that somebody else can reach; implements `Executor`.
+
+    Args:
+        execute: copies the files of a job into the environment, runs its command and copies the outputs back; may be
+            called from several threads. Raises `HarnessError` where the environment fails.
+        python_for: role and framework to the interpreter in the environment; by default as in our images.
+        bare_imports: framework to the modules whose import is not counted; by default as `framework.toml` says.
+    """
+
+    def __init__(
+        self,
+        execute: Callable[[RunJob], None],
+        *,
+        python_for: Callable[[str, str], str] | None = None,
+        bare_imports: Callable[[str], list[str]] | None = None,
+    ) -> None:
+        self._execute = execute
+        self._python_for = python_for or image_python
+        self._bare_imports = bare_imports or _declared_imports
+
+    def run(self, request: ExecutionRequest) -> Execution:
+        """Run once and block until it ended; see `Executor.run`.
+
+        Raises:
+            HarnessError: the environment failed, or the runner in it.
+        """
+        from orbit.frameworks import find_framework
+        from orbit.verification import sandbox
+        from orbit.verification._jobs import START_SEC, SourceError, not_started
+        from orbit.verification.verdict import Sandbox
+
+        directory = _ROOT / uuid.uuid4().hex
+        try:
+            files = sandbox.container_run(
+                request,
+                python=self._python_for(request.role, request.framework),
+                imports=self._bare_imports(request.framework),
+                directory=directory,
+                adapter=find_framework(request.framework).provenance_path if request.provenance else None,
+                gid=REFERENCE_GID if request.role == "reference" else None,
+            )
+        except SourceError as error:
+            confined = Sandbox(kind="container", network=False, unprivileged=True)
+            return not_started(request, confined, str(error))
+        with tempfile.TemporaryDirectory(prefix="orbit-container-run-") as name:
+            host = Path(name)
+            for path, content in files.files.items():
+                target = host / "run" / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            self._execute(
+                RunJob(
+                    host_dir=host,
+                    directory=str(directory),
+                    command=files.command,
+                    timeout_sec=START_SEC + request.limits.timeout_sec + _SPARE_SEC,
+                )
+            )
+            return sandbox.collect(request, host / "out")
+
+
+def image_python(role: str, framework: str) -> str:
+    """The interpreter that runs a role's artifact in our images."""
+    from orbit.frameworks import find_framework
+
+    pattern = REFERENCE_PYTHON if role == "reference" else CANDIDATE_PYTHON
+    return pattern.format(version=find_framework(framework).python)
+
+
+def _declared_imports(framework: str) -> list[str]:
+    from orbit.frameworks import find_framework
+
+    return list(find_framework(framework).bare_imports)
+
+
+async def run_in_environment(environment: BaseEnvironment, job: RunJob) -> None:
+    """Carry out a job of `ContainerExecutor` in an environment of harbor's.
+
+    The files of a run are world-readable below a directory that only root can list, except what only the runner's
+    parent may read; the candidate's own user can neither write there nor find the files of other runs.
+
+    Raises:
+        HarnessError: a step failed.
+    """
+    directory = shlex.quote(job.directory)
+    await environment.upload_dir(job.host_dir / "run", job.directory)
+    prepare = (
+        f"chmod 711 {shlex.quote(str(_ROOT))} && chmod -R u=rwX,go=rX {directory} && chown -R root:root {directory} && "
+        f"chmod 600 {directory}/job.json && mkdir -m 700 {directory}/out"
+    )
+    await _checked(environment, prepare, 60)
+    try:
+        await _checked(environment, shlex.join(job.command), job.timeout_sec)
+        await environment.download_dir(f"{job.directory}/out", job.host_dir / "out")
+    finally:
+        await environment.exec(f"rm -rf {directory}", user="root", timeout_sec=60)
+
+
+async def _checked(environment: BaseEnvironment, command: str, timeout_sec: float) -> Any:
+    result = await environment.exec(command, cwd="/", user="root", timeout_sec=int(timeout_sec))
+    if result.return_code != 0:
+        output = ((result.stderr or "") + (result.stdout or "")).strip()
+        raise HarnessError(f"status {result.return_code} of `{command[:200]}`: {output[-4000:]}")
+    return result
