@@ -78,9 +78,14 @@ class ScriptedEndpoint:
         self._thread.join()
 
     @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
     def anthropic_url(self) -> str:
         """What `ANTHROPIC_BASE_URL` wants."""
-        return f"http://{self.host}:{self._server.server_address[1]}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def openai_url(self) -> str:
