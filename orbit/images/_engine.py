@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections import deque
@@ -13,6 +14,8 @@ from orbit.errors import SetupError
 
 Progress = Callable[[str], None]
 
+# A line that a build step printed: `#5 12.3 text`.
+_COMMAND_OUTPUT = re.compile(r"#\d+ \d+(?:\.\d+)? (.*)")
 _QUICK_SEC = 60.0
 _TAIL_LINES = 30
 
@@ -89,9 +92,11 @@ def stream(command: Sequence[str], progress: Progress, *, directory: Path | None
 
 
 def _telling_lines(tail: deque[str]) -> str:
-    """The tail of a build log with the line that names the error last."""
-    errors = [line for line in tail if "ERROR" in line or line.startswith(("error:", "E: "))]
-    return "\n".join([*tail, *errors[-1:]])
+    """The tail of a build log with one line last that holds BuildKit's error and the failed command's own."""
+    closing = [line for line in tail if line.startswith(("ERROR", "error:"))]
+    printed = [match[1] for line in tail if (match := _COMMAND_OUTPUT.match(line))]
+    own = [line for line in printed if "error" in line.lower() or line.startswith("E: ")] or printed
+    return "\n".join([*tail, " <- ".join([*closing[-1:], *own[-1:]])])
 
 
 def _engine_advice() -> str:
