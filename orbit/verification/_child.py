@@ -152,9 +152,8 @@ def _load(path: Path, name: str) -> ModuleType:
 
 
 def _load_solution(path: Path) -> Callable[[dict[str, Any]], Any]:
-    if path.stem in sys.modules:
-        raise ImportError(f"{path.name} has the name of a module that is in use; rename the file")
-    module = _load(path, path.stem)
+    # Under its own stem, unless that would hide a module from it: a file may be called after its framework.
+    module = _load(path, "solution" if path.stem in sys.modules else path.stem)
     function = getattr(module, "run_solution", None)
     if not callable(function):
         raise ImportError(f"{path.name} defines no function run_solution(config)")

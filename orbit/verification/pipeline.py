@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from orbit import __version__
 from orbit.errors import HarnessError
 from orbit.frameworks import REFERENCE_FRAMEWORK, Framework
 from orbit.host import capture_host
@@ -359,7 +359,7 @@ def _conclude(state: _State, host: dict[str, str | int | float | None], duration
         timing=state.timing,
         sandbox=sandbox,
         host=host,
-        versions={"orbit": version("orbit"), **next((item.versions for item in candidate), {})},
+        versions={"orbit": __version__, **next((item.versions for item in candidate), {})},
         artifact_sha256=None if state.artifact is None else hashlib.sha256(state.artifact).hexdigest(),
         artifact_name=state.solution.name,
         evaluator_digest=state.task.evaluator_digest(),
