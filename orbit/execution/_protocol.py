@@ -28,6 +28,7 @@ class VerificationRequest(_Message):
         out_dir: receives `verdict.json` and the runs.
         judge: `module:function` called as `judge(request, executor, progress)`, returning the verdict.
         bridged: ask the parent to execute each run, instead of executing it here.
+        memory_mb: of the environment, where it has less than the task would allow.
     """
 
     solution: Path
@@ -38,6 +39,7 @@ class VerificationRequest(_Message):
     out_dir: Path
     judge: str
     bridged: bool = False
+    memory_mb: int | None = None
 
 
 class Progress(_Message):
@@ -54,6 +56,7 @@ class RunJob(_Message):
         number: tells the answers apart, since several runs may be asked for at once.
         host_dir: has the files in `run`, and receives the outputs in `out`.
         directory: where in the environment the files must lie.
+        group_id: the only group, besides root, that may read the files; None for anybody.
         command: what to start there as root.
     """
 
@@ -61,6 +64,7 @@ class RunJob(_Message):
     number: int = 0
     host_dir: Path
     directory: str
+    group_id: int | None = None
     command: list[str]
     timeout_sec: float
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harbor.constants import MAIN_SERVICE_NAME
 from harbor.models.trial.paths import TrialPaths
 from harbor.models.trial.result import TimingInfo, TrialResult
 
+from orbit.accounting import account
 from orbit.assembly import ARTIFACT_PATH
 from orbit.execution import outcomes
 from orbit.execution.outcomes import Disposition, Ending
-from orbit.execution.trials import TRIAL_FILE, CellRecord, RunRecord, TokenUsage, TrialRecord
+from orbit.execution.trials import TRIAL_FILE, RunRecord, TrialRecord
 from orbit.execution.verifier import VERIFICATION_DIR, problem_with_artifact
 from orbit.host import capture_host
 from orbit.records import read_record, write_json
 from orbit.verification.verdict import FailureMode, Validity, Verdict
-
-if TYPE_CHECKING:
-    from harbor.models.agent.context import AgentContext
 
 
 def write_trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRecord:
@@ -57,6 +54,8 @@ def trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRec
         variant=cell.variant,
         contract=cell.contract,
         environment=run.environment,
+        image=cell.image,
+        image_id=cell.image_id,
         staged_digest=cell.staged_digest,
         started_at=_time(result.started_at),
         finished_at=_time(result.finished_at),
@@ -68,12 +67,13 @@ def trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRec
         exception_type=error.exception_type if error else None,
         exception_message=message or None,
         summary=verdict.summary if verdict else message.partition("\n")[0],
-        tokens=_tokens(result.agent_result),
+        usage=account(paths.agent_dir, model=run.agent.model, totals=result.agent_result),
         artifact_path=str(artifact.relative_to(out_dir)) if has_artifact else None,
         artifact_sha256=hashlib.sha256(artifact.read_bytes()).hexdigest() if has_artifact else None,
         verdict_path=str(verdict_path.relative_to(out_dir)) if verdict else None,
         harbor_trial_dir=str(paths.trial_dir.relative_to(out_dir)),
         harbor_result_path=str(paths.result_path.relative_to(out_dir)),
+        warnings=cell.warnings,
         host=verdict.host if verdict and verdict.host else capture_host(),
         **conclusion,
     )
@@ -101,21 +101,6 @@ def conclude(ending: Ending, verdict: Verdict | None, *, has_artifact: bool) -> 
     }
 
 
-def _tokens(context: AgentContext | None) -> TokenUsage | None:
-    """What the agent reported; harbor's input count includes what came from the cache."""
-    if context is None or (context.n_input_tokens is None and context.n_output_tokens is None):
-        return None
-    uncached = None
-    if context.n_input_tokens is not None:
-        uncached = context.n_input_tokens - (context.n_cache_tokens or 0)
-    return TokenUsage(
-        uncached_input=uncached,
-        cached_input=context.n_cache_tokens,
-        output=context.n_output_tokens,
-        agent_reported_cost_usd=context.cost_usd,
-    )
-
-
 def _time(moment: datetime | None) -> str | None:
     return moment.isoformat(timespec="milliseconds") if moment else None
 
@@ -124,6 +109,3 @@ def _duration(timing: TimingInfo | None) -> float | None:
     if timing is None or timing.started_at is None or timing.finished_at is None:
         return None
     return float((timing.finished_at - timing.started_at).total_seconds())
-
-
-__all__ = ["CellRecord", "conclude", "trial_record", "write_trial_record"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from orbit.errors import UsageError
 from orbit.execution.trials import AgentRecord
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 REFERENCE = "reference"
 NOP = "nop"
 _FILE = "file:"
+_PREINSTALLED = ("codex", "claude-code")
+"""Agents whose command line is in our images, so that nothing is installed at run time."""
+
+_PROVIDER_HOSTS = {"codex": ("api.openai.com",), "claude-code": ("api.anthropic.com",)}
+_UNKNOWN_HOSTS = ("the model endpoint",)
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class AgentSpec:
         options: further keyword arguments of harbor's adapter.
         key_variable: the environment variable with the model's key; only its name is ever written down.
         base_url: another endpoint than the provider's.
+        timeout_sec: for solving, instead of the task's.
     """
 
     name: str
@@ -40,6 +48,7 @@ class AgentSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     key_variable: str | None = None
     base_url: str | None = None
+    timeout_sec: float | None = None
 
     @property
     def copies_a_file(self) -> bool:
@@ -50,6 +59,26 @@ class AgentSpec:
     def is_trusted(self) -> bool:
         """Whether it runs nothing of a third party."""
         return self.copies_a_file or self.name == NOP
+
+    @property
+    def endpoint_is_local(self) -> bool:
+        """Whether the model is served on this machine, where only the host's own network reaches it."""
+        return self.base_url is not None and urlsplit(self.base_url).hostname in _LOOPBACK
+
+    @property
+    def knows_its_hosts(self) -> bool:
+        """Whether `model_hosts` are real host names."""
+        return self.model_hosts != _UNKNOWN_HOSTS
+
+    @property
+    def model_hosts(self) -> tuple[str, ...]:
+        """Hosts it must reach while solving; none for one that needs no network."""
+        if self.is_trusted:
+            return ()
+        if self.base_url is not None:
+            host = urlsplit(self.base_url).hostname
+            return (host,) if host else _UNKNOWN_HOSTS
+        return _PROVIDER_HOSTS.get(self.name, _UNKNOWN_HOSTS)
 
     def solution(self, task: Task, framework: str) -> Path | None:
         """The artifact to stage, None for an agent that writes its own.
@@ -91,6 +120,8 @@ class AgentSpec:
         if self.name not in {known.value for known in AgentName}:
             raise UsageError(f"--agent {self.name}: not one of reference, file:PATH and harbor's agents")
         options = dict(self.options)
+        if self.name in _PREINSTALLED:
+            options = {"skip_install": True, "disable_web_search": True, **options}
         if self.effort is not None:
             options["reasoning_effort"] = self.effort
         return AgentConfig(
@@ -99,4 +130,5 @@ class AgentSpec:
             base_url=self.base_url,
             model_api_key_name=self.key_variable,
             kwargs=options,
+            override_timeout_sec=self.timeout_sec,
         )

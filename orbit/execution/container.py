@@ -11,8 +11,9 @@ import shlex
 import tempfile
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orbit.errors import HarnessError
 from orbit.execution._protocol import RunJob
@@ -30,6 +31,7 @@ REFERENCE_GID = 1001
 
 _ROOT = PurePosixPath("/opt/orbit-runs")
 _SPARE_SEC = 120.0
+_MEMORY_SHARE = 0.95
 
 
 class ContainerExecutor:
@@ -40,6 +42,7 @@ class ContainerExecutor:
             called from several threads. Raises `HarnessError` where the environment fails.
         python_for: role and framework to the interpreter in the environment; by default as in our images.
         bare_imports: framework to the modules whose import is not counted; by default as `framework.toml` says.
+        memory_mb: of the environment; a run gets a little less, so that the runner is not the one to be killed.
     """
 
     def __init__(
@@ -48,8 +51,10 @@ class ContainerExecutor:
         *,
         python_for: Callable[[str, str], str] | None = None,
         bare_imports: Callable[[str], list[str]] | None = None,
+        memory_mb: int | None = None,
     ) -> None:
         self._execute = execute
+        self._memory_bytes = None if memory_mb is None else int(_MEMORY_SHARE * memory_mb * 2**20)
         self._python_for = python_for or image_python
         self._bare_imports = bare_imports or _declared_imports
 
@@ -65,6 +70,8 @@ class ContainerExecutor:
         from orbit.verification.verdict import Sandbox
 
         directory = _ROOT / uuid.uuid4().hex
+        group_id = REFERENCE_GID if request.role == "reference" else None
+        request = self._limited(request)
         try:
             files = sandbox.container_run(
                 request,
@@ -72,7 +79,7 @@ class ContainerExecutor:
                 imports=self._bare_imports(request.framework),
                 directory=directory,
                 adapter=find_framework(request.framework).provenance_path if request.provenance else None,
-                gid=REFERENCE_GID if request.role == "reference" else None,
+                gid=group_id,
             )
         except SourceError as error:
             confined = Sandbox(kind="container", network=False, unprivileged=True)
@@ -87,11 +94,18 @@ class ContainerExecutor:
                 RunJob(
                     host_dir=host,
                     directory=str(directory),
+                    group_id=group_id,
                     command=files.command,
                     timeout_sec=START_SEC + request.limits.timeout_sec + _SPARE_SEC,
                 )
             )
             return sandbox.collect(request, host / "out")
+
+    def _limited(self, request: ExecutionRequest) -> ExecutionRequest:
+        if self._memory_bytes is None:
+            return request
+        memory_bytes = min(request.limits.memory_bytes, self._memory_bytes)
+        return replace(request, limits=replace(request.limits, memory_bytes=memory_bytes))
 
 
 def image_python(role: str, framework: str) -> str:
@@ -111,29 +125,24 @@ def _declared_imports(framework: str) -> list[str]:
 async def run_in_environment(environment: BaseEnvironment, job: RunJob) -> None:
     """Carry out a job of `ContainerExecutor` in an environment of harbor's.
 
-    The files of a run are world-readable below a directory that only root can list, except what only the runner's
-    parent may read; the candidate's own user can neither write there nor find the files of other runs.
+    The files of a run lie below a directory that only root can list, and what only the runner's parent may read is
+    closed. A run's own user can neither write there nor find the files of other runs, least of all the reference's.
 
     Raises:
         HarnessError: a step failed.
     """
-    directory = shlex.quote(job.directory)
+    directory, child = shlex.quote(job.directory), shlex.quote(f"{job.directory}/child")
     await environment.upload_dir(job.host_dir / "run", job.directory)
+    access = f"chmod -R u=rwX,go=rX {child}"
+    if job.group_id is not None:
+        access = f"chgrp -R {job.group_id} {child} && chmod -R u=rwX,g=rX,o= {child}"
     prepare = (
-        f"chmod 711 {shlex.quote(str(_ROOT))} && chmod -R u=rwX,go=rX {directory} && chown -R root:root {directory} && "
+        f"chmod 711 {shlex.quote(str(_ROOT))} {directory} && chown -R root:root {directory} && {access} && "
         f"chmod 600 {directory}/job.json && mkdir -m 700 {directory}/out"
     )
-    await _checked(environment, prepare, 60)
-    try:
-        await _checked(environment, shlex.join(job.command), job.timeout_sec)
-        await environment.download_dir(f"{job.directory}/out", job.host_dir / "out")
-    finally:
-        await environment.exec(f"rm -rf {directory}", user="root", timeout_sec=60)
-
-
-async def _checked(environment: BaseEnvironment, command: str, timeout_sec: float) -> Any:
-    result = await environment.exec(command, cwd="/", user="root", timeout_sec=int(timeout_sec))
+    command = f"{prepare} && exec {shlex.join(job.command)}"
+    result = await environment.exec(command, cwd="/", user="root", timeout_sec=int(job.timeout_sec))
     if result.return_code != 0:
         output = ((result.stderr or "") + (result.stdout or "")).strip()
-        raise HarnessError(f"status {result.return_code} of `{command[:200]}`: {output[-4000:]}")
-    return result
+        raise HarnessError(f"the runner ended with status {result.return_code}: {output[-4000:]}")
+    await environment.download_dir(f"{job.directory}/out", job.host_dir / "out")

@@ -115,7 +115,7 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
         except asyncio.CancelledError as error:
             raise KeyboardInterrupt from error
         finally:
-            environment.clean_up(run.run_id)
+            environment.clean_up(run.run_id, report)
     return JobOutcome(run=run, trials=tuple(_all_records(run, out_dir)), out_dir=out_dir)
 
 
@@ -179,13 +179,14 @@ def _stage_cell(plan: JobPlan, cell: Cell, out_dir: Path, environment: Environme
     if cell.contract is not Contract.ORBIT_2:
         parts.append(cell.contract.value)
     name = "--".join(parts)
+    place = environment.for_cell(task, framework, plan.agent)
     staged = stage(
         task,
         framework,
         variant=cell.variant,
         contract=cell.contract,
         target=out_dir / STAGED_DIR / name,
-        environment=environment.spec(framework, plan.agent),
+        environment=place.spec,
         solution=plan.agent.solution(task, framework.name),
     )
     return CellRecord(
@@ -196,6 +197,9 @@ def _stage_cell(plan: JobPlan, cell: Cell, out_dir: Path, environment: Environme
         contract=cell.contract,
         staged_digest=staged.digest,
         staged_dir=str(staged.directory.relative_to(out_dir)),
+        image=place.spec.image,
+        image_id=place.image_id,
+        warnings=[*place.warnings, *staged.warnings],
     )
 
 
@@ -215,7 +219,7 @@ def _job_config(plan: JobPlan, run: RunRecord, out_dir: Path, environment: Envir
         override_error_policy={
             name: ErrorPolicyOverride(**override) for name, override in outcomes.policy_overrides().items()
         },
-        environment=environment.to_harbor(run.run_id),
+        environment=environment.to_harbor(run.run_id, plan.agent),
         verifier=VerifierConfig(
             import_path="orbit.execution.verifier:OrbitVerifier",
             kwargs={"run_dir": str(out_dir), "judge": plan.judge},

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from orbit.accounting import AgentUsage
 from orbit.execution.outcomes import Disposition, Ending
 from orbit.records import Record
 from orbit.verification.verdict import Contract, FailureMode, Validity
@@ -27,6 +28,8 @@ class CellRecord(Record):
         task: `suite/id`.
         staged_digest: of the staged directory; equal inputs have equal digests.
         staged_dir: that directory, relative to the run directory.
+        image: container image and its digest, where there is one.
+        warnings: what the environment cannot give or enforce.
     """
 
     name: str
@@ -36,6 +39,9 @@ class CellRecord(Record):
     contract: Contract
     staged_digest: str
     staged_dir: str
+    image: str | None = None
+    image_id: str | None = None
+    warnings: list[str] = Field(default_factory=list)
 
 
 class AgentRecord(Record):
@@ -71,16 +77,6 @@ class RunRecord(Record):
         raise KeyError(name)
 
 
-class TokenUsage(Record):
-    """What the agent used, as far as known; unknown is None and never 0."""
-
-    uncached_input: int | None = None
-    cached_input: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    agent_reported_cost_usd: float | None = None
-
-
 class TrialRecord(Record):
     """One attempt at a cell (`trials/<name>/trial.json`). Seconds, UTC times.
 
@@ -88,6 +84,7 @@ class TrialRecord(Record):
         reward: 0 or 1; None where nothing could be judged, which is not 0.
         disposition: what the ending led to; a harness error is repeated when the run is resumed.
         ending: why solving ended.
+        usage: the agent's tokens and cost; None for one that uses no model. The audit's are in the verdict.
     """
 
     schema_version: Literal[1] = 1
@@ -103,6 +100,8 @@ class TrialRecord(Record):
     variant: str | None = None
     contract: Contract
     environment: str
+    image: str | None = None
+    image_id: str | None = None
     staged_digest: str
     started_at: str | None = None
     finished_at: str | None = None
@@ -118,7 +117,7 @@ class TrialRecord(Record):
     failure_mode: FailureMode | None = None
     reward: int | None = Field(default=None, ge=0, le=1)
     summary: str = ""
-    tokens: TokenUsage | None = None
+    usage: AgentUsage | None = None
     artifact_path: str | None = None
     artifact_sha256: str | None = None
     verdict_path: str | None = None

@@ -99,6 +99,7 @@ class OrbitVerifier(BaseVerifier):
             out_dir=self._out_dir.absolute(),
             judge=self._judge,
             bridged=not isinstance(self.environment, LocalEnvironment),
+            memory_mb=self.environment.task_env_config.memory_mb,
         )
         with (self._out_dir / "log.txt").open("wb") as log:
             process = await asyncio.create_subprocess_exec(

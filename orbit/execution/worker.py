@@ -154,7 +154,7 @@ def _executor(request: VerificationRequest, channel: Channel, local: list[LocalE
     if request.bridged:
         from orbit.execution.container import ContainerExecutor
 
-        return ContainerExecutor(channel.execute)
+        return ContainerExecutor(channel.execute, memory_mb=request.memory_mb)
     from orbit.verification.local import local_executor
 
     local.append(local_executor(lambda text: channel.send(Progress(text=text))))

@@ -55,7 +55,7 @@ def test_reference_gets_harbors_reward_and_our_verdict(data, tmp_path):
         assert (outcome.out_dir / trial.artifact_path).read_text() == "# good\n"
         assert trial.ending is Ending.COMPLETED
         assert trial.solving_sec > 0
-        assert trial.tokens is None
+        assert trial.usage is None
         assert not list((outcome.out_dir / trial.harbor_trial_dir / "local").rglob("*.py"))
     job = JobResult.model_validate_json((tmp_path / "run" / "harbor" / "result.json").read_text())
     assert job.stats.n_completed_trials == 2

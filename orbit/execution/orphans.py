@@ -1,0 +1,105 @@
+"""Containers and networks of runs whose process is gone.
+
+harbor takes its containers down when a run ends or is interrupted, but not when it is killed. Ours carry the process
+that owns them as a label, so the next command can tell what nobody will take down any more.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+
+from orbit.errors import SetupError
+from orbit.images import _engine
+
+RUN_LABEL = "orbit.run"
+"""On every container and network: the run it belongs to."""
+
+OWNER_LABEL = "orbit.owner"
+"""On every container and network: the process that takes it down, as `owner` writes it."""
+
+_PROJECT_LABEL = "com.docker.compose.project"
+_START_TOLERANCE_SEC = 1.0
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A compose project that nobody will take down."""
+
+    project: str
+    run_id: str
+
+
+def owner() -> str:
+    """This process, told apart from a later one with the same number: host, number and start time."""
+    process = psutil.Process()
+    return f"{socket.gethostname()}/{process.pid}/{process.create_time():.2f}"
+
+
+def is_alive(owner_label: str) -> bool:
+    """Whether the process of a label still runs; one of another host, or a label of another form, counts as alive."""
+    host, _, rest = owner_label.partition("/")
+    number, _, started = rest.partition("/")
+    if host != socket.gethostname():
+        return True
+    try:
+        process = psutil.Process(int(number))
+        same = abs(process.create_time() - float(started)) < _START_TOLERANCE_SEC
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+    except (ValueError, psutil.AccessDenied):
+        return True
+
+
+def find_orphans(run_id: str | None = None) -> list[Orphan]:
+    """Projects whose owner is gone; with a run given, every project of that run.
+
+    Raises:
+        SetupError: no engine answers.
+    """
+    found = []
+    for kind in (("container", "ls", "--all"), ("network", "ls")):
+        listed = _engine.ask(*kind, "--filter", f"label={RUN_LABEL}", "--quiet", "--no-trunc").split()
+        if not listed:
+            continue
+        for item in json.loads(_engine.ask(kind[0], "inspect", *listed)):
+            labels = item["Labels"] if kind[0] == "network" else item["Config"]["Labels"]
+            mine = labels.get(RUN_LABEL) == run_id if run_id else not is_alive(labels.get(OWNER_LABEL, ""))
+            if mine and _PROJECT_LABEL in labels:
+                found.append(Orphan(labels[_PROJECT_LABEL], labels[RUN_LABEL]))
+    return list(dict.fromkeys(found))
+
+
+def remove(orphan: Orphan) -> None:
+    """Remove everything of a project, sidecars too.
+
+    Raises:
+        SetupError: the engine refused.
+    """
+    of_project = ("--filter", f"label={_PROJECT_LABEL}={orphan.project}", "--quiet")
+    if containers := _engine.ask("container", "ls", "--all", *of_project).split():
+        _engine.ask("container", "rm", "--force", "--volumes", *containers)
+    if networks := _engine.ask("network", "ls", *of_project).split():
+        _engine.ask("network", "rm", *networks)
+
+
+def remove_orphans(report: Callable[[str], None], run_id: str | None = None) -> int:
+    """Find and remove; an engine that does not answer has no orphans of ours that could be removed now.
+
+    Returns:
+        How many projects were removed.
+    """
+    try:
+        orphans = find_orphans(run_id)
+        for orphan in orphans:
+            remove(orphan)
+            report(f"removed container {orphan.project}, left behind by run {orphan.run_id}")
+    except SetupError as error:
+        report(f"left-over containers were not looked for: {error}")
+        return 0
+    return len(orphans)
