@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from orbit.images._base import build_offline_base, offline_base_name
 from orbit.images._build import BuildOptions, build_image, build_images
+from orbit.images._engine import ask as ask_engine
 from orbit.images._inspect import ImageInfo, check_image, check_images, image_name, list_images
-from orbit.images._recipe import REFERENCE_FRAMEWORK, agent_versions
+from orbit.images._recipe import AGENT_USER, REFERENCE_FRAMEWORK, REFERENCE_USER, agent_versions, reference_python
 
 __all__ = [
+    "AGENT_USER",
     "REFERENCE_FRAMEWORK",
+    "REFERENCE_USER",
     "BuildOptions",
     "ImageInfo",
     "agent_versions",
+    "ask_engine",
     "build_image",
     "build_images",
     "build_offline_base",
@@ -25,4 +29,5 @@ __all__ = [
     "image_name",
     "list_images",
     "offline_base_name",
+    "reference_python",
 ]

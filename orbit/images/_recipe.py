@@ -7,12 +7,18 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from orbit._toml import read_toml, validate
+from orbit.frameworks import find_framework
 from orbit.paths import data_root
 
 REFERENCE_FRAMEWORK = "tensorcircuit"
 """The framework whose expert programs set the time unit; every image carries its environment."""
 
-LABEL_PREFIX = "orbit."
+AGENT_USER = "agent"
+"""Who solves and who runs artifacts, in every image; uid 1000."""
+
+REFERENCE_USER = "reference"
+"""Who runs the reference, in every image; uid 1001. The agent's user cannot read its environment."""
+
 FRAMEWORK_LABEL = "orbit.framework"
 VERSION_LABEL = "orbit.framework-version"
 PYTHON_LABEL = "orbit.python"
@@ -39,6 +45,11 @@ class _AgentsFile(BaseModel):
     schema_version: Literal[1]
     codex: _AgentPin
     claude_code: _AgentPin = Field(alias="claude-code")
+
+
+def reference_python() -> str:
+    """Path of the reference environment's interpreter in every image; only root and `REFERENCE_USER` can run it."""
+    return f"/opt/orbit/reference/python/bin/python{find_framework(REFERENCE_FRAMEWORK).python}"
 
 
 def agent_versions() -> dict[str, str]:

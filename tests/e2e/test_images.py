@@ -14,7 +14,15 @@ import pytest
 
 from orbit.errors import SetupError
 from orbit.frameworks import find_framework
-from orbit.images import REFERENCE_FRAMEWORK, ImageInfo, agent_versions, check_image, image_name, list_images
+from orbit.images import (
+    REFERENCE_FRAMEWORK,
+    ImageInfo,
+    agent_versions,
+    check_image,
+    image_name,
+    list_images,
+    reference_python,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -98,7 +106,7 @@ def test_the_agent_can_write_its_artifact_and_little_else(image):
 
 def test_the_reference_environment_serves_its_user_and_nobody_else(image):
     reference = find_framework(REFERENCE_FRAMEWORK)
-    python = f"/opt/orbit/reference/python/bin/python{reference.python}"
+    python = reference_python()
     assert image.output(python, "-c", PROGRAMS[REFERENCE_FRAMEWORK], user="reference") == "1.0"
     installed = json.loads(image.output(python, "-c", VERSIONS, user="reference"))
     assert installed[reference.package] == reference.version
