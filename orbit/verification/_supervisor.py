@@ -169,6 +169,9 @@ class Supervisor:
         for name, log in self._logs.items():
             log.close()
             self._answer[f"{name}_truncated"] = log.truncated
+        if self._answer.get("status") == "harness_error" and "stderr" in self._logs:
+            said = (self._output_dir / "stderr.txt").read_text(errors="replace").strip()
+            self._answer["message"] += f": {printable(said[-500:])}" if said else ""
         self._selector.close()
         if self._job["scratch"]:
             shutil.rmtree(self._job["scratch"], ignore_errors=True)

@@ -44,6 +44,8 @@ _MALFORMED = (
     OSError,
 )
 
+_write_array = np.lib.format.write_array  # bound before a candidate can patch NumPy
+
 # --- configurations -------------------------------------------------------------------------------------------
 
 
@@ -162,7 +164,7 @@ def pack(arrays: Mapping[str, Any]) -> bytes:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for key, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w", force_zip64=False) as entry:
-                np.lib.format.write_array(entry, np.asanyarray(array), version=(1, 0), allow_pickle=False)
+                _write_array(entry, array, version=(1, 0), allow_pickle=False)
     return stream.getvalue()
 
 

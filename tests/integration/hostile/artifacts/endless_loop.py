@@ -1,0 +1,6 @@
+"""Never returns."""
+
+
+def run_solution(config):
+    while True:
+        pass

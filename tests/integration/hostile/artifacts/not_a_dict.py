@@ -1,0 +1,5 @@
+"""Returns a list."""
+
+
+def run_solution(config):
+    return [1.0]
