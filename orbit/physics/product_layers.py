@@ -1,8 +1,8 @@
 """Layers of one-qubit gates on large registers: a whole layer in a few matrix products, with exact gradients.
 
-A layer acts with its own 2 x 2 matrix on every qubit. Four or five neighbouring matrices are merged into one of 16 or 32
-rows, and each product also rotates the register by that group, so that BLAS always sees plain matrices and the
-order of qubits is restored when every group had its turn. States are complex128 of shape (2**n,), qubit 0 most
+A layer acts with its own 2 x 2 matrix on every qubit. Four or five neighbouring matrices are merged into one of 16 or
+32 rows, and each product also rotates the register by that group, so that BLAS always sees plain matrices and the order
+of qubits is restored when every group had its turn. States are complex128 of shape (2**n,), qubit 0 most
 significant; cotangents are those of `orbit.physics.dense`.
 """
 

@@ -68,9 +68,14 @@ class CzHyperedgeEvaluator(Evaluator):
         }
 
     def draw_full_probe(self, defaults: Config, rng: np.random.Generator) -> Config:
-        """Default size, three steps, parameters at scale 0.3."""
+        """Default size, three steps, parameters at scale 0.3 around a state in which the selected qubits are 1.
+
+        From the prescribed start the amplitude that the hyperedge acts on is too small to be seen in any energy.
+        """
         config = {**defaults, "seed": int(rng.integers(1, 2**31)), "max_steps": 3}
-        config["initial_parameters"] = 0.3 * rng.standard_normal((config["n_layers"], config["n_qubits"], 3))
+        start = 0.3 * rng.standard_normal((config["n_layers"], config["n_qubits"], 3))
+        start[0, sorted(set(config["selected_qubits"]) - set(config["initial_ones"])), 0] += np.pi
+        config["initial_parameters"] = start
         config["checkpoint_steps"] = draw_checkpoints(3, rng)
         return config
 
@@ -113,7 +118,10 @@ class CzHyperedgeEvaluator(Evaluator):
                 "last energy per qubit above the ground state's",
             ),
             at_most(
-                "energy_gap", above, config["maximum_energy_density_gap"], "last energy per qubit above the ground state's"
+                "energy_gap",
+                above,
+                config["maximum_energy_density_gap"],
+                "last energy per qubit above the ground state's",
             ),
         ]
 
