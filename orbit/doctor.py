@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field
 
+import orbit
 from orbit.errors import OrbitError
 from orbit.records import Record
 
@@ -71,25 +72,24 @@ def _python() -> list[Finding]:
     version = platform.python_version()
     enough = sys.version_info >= (3, 12)
     fix = "" if enough else "install Python 3.12 and reinstall orbit with it"
-    packages = ", ".join(f"{name} {metadata.version(name)}" for name in ("orbit", "harbor") if _installed(name))
-    message = f"{version}" + (f" ({packages})" if packages else "")
-    return [Finding(name="python", level=Level.OK if enough else Level.BROKEN, message=message, fix=fix)]
+    message = f"{version} (orbit {orbit.__version__})"
+    return [Finding(name="python", level=Level.OK if enough else Level.BROKEN, message=message, fix=fix), _harbor()]
 
 
-def _installed(distribution: str) -> bool:
+def _harbor() -> Finding:
+    """Looked up and not imported, which would take seconds."""
     try:
-        metadata.version(distribution)
+        return Finding(name="harbor", level=Level.OK, message=metadata.version("harbor"))
     except metadata.PackageNotFoundError:
-        return False
-    return True
+        fix = "reinstall orbit in a fresh environment"
+        return Finding(name="harbor", level=Level.BROKEN, message="not installed; runs need it", fix=fix)
 
 
 def _frameworks() -> list[Finding]:
     """One line per framework; the one that the references are written in is needed by the embedded default."""
     from orbit.environments import environment_dir, environment_ready, find_interpreter
-    from orbit.frameworks import all_frameworks
+    from orbit.frameworks import REFERENCE_FRAMEWORK, all_frameworks
 
-    needed = _default_framework()
     findings = []
     for framework in all_frameworks():
         name, sync = f"framework {framework.name}", f"orbit frameworks sync {framework.name}"
@@ -103,25 +103,19 @@ def _frameworks() -> list[Finding]:
                 Finding(name=name, level=Level.OPTIONAL, message="not made yet; made on first use", fix=sync)
             )
         except OrbitError as error:
-            level = Level.BROKEN if framework.name == needed else Level.OPTIONAL
+            level = Level.BROKEN if framework.name == REFERENCE_FRAMEWORK else Level.OPTIONAL
             fix = f"uv python install {framework.python} && {sync}"
             findings.append(Finding(name=name, level=level, message=str(error).partition(";")[0], fix=fix))
     return findings
-
-
-def _default_framework() -> str:
-    from orbit.reports.demo import load_demo
-
-    return load_demo().framework
 
 
 def _sandbox() -> list[Finding]:
     from orbit.verification.sandbox import probe_sandbox
 
     probe = probe_sandbox()
-    if probe.available:
-        return [Finding(name="sandbox", level=Level.OK, message=probe.message)]
-    message = f"{probe.message}; artifacts run as plain processes with limits, and the verdict says so"
+    if probe.kind != "process":
+        return [Finding(name="sandbox", level=Level.OK, message=f"{probe.kind} works")]
+    message = f"{probe.detail}; artifacts run as plain processes with limits, and the verdict says so"
     return [Finding(name="sandbox", level=Level.OPTIONAL, message=message, fix="apt-get install bubblewrap")]
 
 
@@ -136,15 +130,14 @@ def _container_engine() -> list[Finding]:
             version = str(client.version().get("Version", "unknown version"))
         finally:
             client.close()
-    except DockerException as error:
+    except DockerException:
         reason = "installed, but the engine does not answer" if shutil.which("docker") else "not found"
         fix = (
             "start it (`systemctl start docker`) or set DOCKER_HOST"
             if shutil.which("docker")
             else "apt-get install docker.io"
         )
-        cause = str(error).splitlines()[0][:120]
-        message = f"{reason} ({cause}); only --environment docker and podman need one"
+        message = f"{reason}; only --environment docker and podman need one"
         return [Finding(name="container engine", level=Level.OPTIONAL, message=message, fix=fix)]
     return [Finding(name="container engine", level=Level.OK, message=f"docker API, engine {version}")]
 

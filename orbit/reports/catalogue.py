@@ -43,16 +43,15 @@ def render_tasks(tasks: Sequence[Task]) -> Table:
     """One row per task."""
     from rich.markup import escape
 
-    table = _table("id", "title", "what is asked")
+    table = _table("id", "title", "references")
     for task in tasks:
-        table.add_row(escape(task.id), escape(task.title), escape(task.summary))
+        table.add_row(escape(task.id), escape(task.title), ", ".join(describe_task(task)["references"]))
     return table
 
 
 def render_task(task: Task, statement: str) -> Group:
     """Limits and default configuration, then the statement."""
     from rich.console import Group
-    from rich.markdown import Markdown
     from rich.text import Text
 
     limits = task.limits
@@ -63,17 +62,23 @@ def render_task(task: Task, statement: str) -> Group:
         "references": ", ".join(describe_task(task)["references"]) or "none",
         **{key: _short(value) for key, value in task.config.items()},
     }
-    return Group(Text(f"{task.name}: {task.title}", "bold"), _facts(facts), Text(), Markdown(statement))
+    heading = Text(f"{task.name}: {task.title}", "bold")
+    return Group(heading, Text(task.summary), _facts(facts), Text(), Text(statement))
 
 
-def render_frameworks(frameworks: Sequence[Framework]) -> Table:
-    """One row per framework."""
+def render_frameworks(frameworks: Sequence[Framework]) -> Group:
+    """One row per framework, and the command that makes the environments that do not exist."""
+    from rich.console import Group
+    from rich.text import Text
+
     table = _table("name", "package", "python", "environment")
     for framework in frameworks:
         ready = environment_ready(framework)
-        state = "ready" if ready else f"not made: orbit frameworks sync {framework.name}"
+        state = "ready" if ready else "not made"
         table.add_row(framework.name, f"{framework.package} {framework.version}", framework.python, state)
-    return table
+    missing = [framework.name for framework in frameworks if not environment_ready(framework)]
+    advice = f"Environments are made on first use, or now: orbit frameworks sync {' '.join(missing)}" if missing else ""
+    return Group(table, Text(advice))
 
 
 def render_framework(framework: Framework) -> RenderableType:

@@ -40,6 +40,7 @@ class Plot(_Strict):
         history: result key.
         label: of the vertical axis.
         exact: key of a stored exact value, drawn as a line.
+        exact_per: key of the configuration that the exact value is divided by.
         threshold: key of the configuration, drawn as a line.
     """
 
@@ -47,6 +48,7 @@ class Plot(_Strict):
     history: str
     label: str
     exact: str | None = None
+    exact_per: str | None = None
     threshold: str | None = None
 
 
@@ -165,9 +167,17 @@ def _curve(plot: Plot, task: Task, output_dir: Path) -> Curve | None:
 def _line(plot: Plot, task: Task) -> tuple[float | None, str]:
     if plot.exact is not None:
         value = (task.exact(task.config) or {}).get(plot.exact)
-        return (float(value), "exact") if isinstance(value, int | float) else (None, "")
+        if not isinstance(value, int | float):
+            return None, ""
+        return value / (_configured(task, plot.exact_per) if plot.exact_per is not None else 1), "exact"
     if plot.threshold is not None:
-        if plot.threshold not in task.config:
-            raise DataError(f"{task.directory / 'task.toml'}: config has no {plot.threshold}; suite.toml draws it")
-        return float(task.config[plot.threshold]), "required"
+        return _configured(task, plot.threshold), "required"
     return None, ""
+
+
+def _configured(task: Task, key: str) -> float:
+    if key not in task.config:
+        raise DataError(
+            f"{task.directory / 'task.toml'}: config has no {key}, which suite.toml names; correct one of them"
+        )
+    return float(task.config[key])
