@@ -33,8 +33,8 @@ _MUTATORS = frozenset({"update", "setdefault", "pop", "popitem", "clear", "__set
 _SETTERS = frozenset({"__setattr__", "__delattr__"})
 _MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
 _INTERPRETER = frozenset({"__builtins__", "__loader__", "__spec__", "__import__"})
-_SETTINGS = ("torch.backends", "jax.config")
-_BACKENDS = ("set_backend()", "get_backend()")
+_SETTINGS = re.compile(r"torch\.backends(\.(cuda|cudnn|mkl|mkldnn|mps|openmp|opt_einsum))?(\.matmul)?|jax\.config")
+_BACKENDS = ("set_backend()", "get_backend()", "runtime_backend()")
 _ACCESSORS = frozenset({"builtins.getattr", "builtins.setattr", "builtins.delattr"})
 _STRING_PARTS = (ast.BinOp, ast.JoinedStr, ast.FormattedValue)
 
@@ -87,6 +87,8 @@ class Checker:
                 ast.FunctionDef(name=name, decorator_list=users) | ast.AsyncFunctionDef(name=name, decorator_list=users)
             ):
                 self._note_use(users)
+                if node.returns is not None:
+                    yield from self._annotation(node.returns)
                 yield from self._definition(name, node)
             case ast.ClassDef(name=name, bases=bases, decorator_list=users):
                 self._note_use([*bases, *users])
@@ -129,6 +131,8 @@ class Checker:
     def _definition(self, name: str, node: ast.stmt | ast.expr) -> Iterator[Finding]:
         if name in _MEMORY:
             yield Finding(Rule.CTYPES_ACCESS, node.lineno, name)
+        if name == "__del__":
+            yield Finding(Rule.BACKGROUND_WORK, node.lineno, "__del__ may run after the call")
         if name in _INTERPRETER:
             yield Finding(Rule.INTROSPECTION, node.lineno, f"defines {name}")
 
@@ -172,12 +176,12 @@ class Checker:
     def _store(self, node: ast.Attribute | ast.Call, bases: Paths, text: str) -> Iterator[Finding]:
         """Assignment to, or deletion of, an attribute."""
         target = node.value if isinstance(node, ast.Attribute) else node.args[0]
-        modules = [base for base in _real(bases) if not base.startswith(_SETTINGS)]
+        modules = [base for base in _real(bases) if not _SETTINGS.fullmatch(base)]
         if modules:
             yield Finding(Rule.MODULE_PATCHING, node.lineno, f"{modules[0]}{text}")
         elif any(base.endswith(_BACKENDS) for base in bases):
             yield Finding(Rule.MODULE_PATCHING, node.lineno, f"the framework's backend{text}")
-        elif any(base.startswith(_SETTINGS) for base in bases):
+        elif any(_SETTINGS.fullmatch(base) for base in bases):
             if _CACHE_OPTION.search(text):
                 yield Finding(Rule.FILE_ACCESS, node.lineno, text.lstrip("."))
         elif not (isinstance(target, ast.Name) and target.id in ("self", "cls")):
@@ -218,8 +222,7 @@ class Checker:
         """What a call is known to return: `getattr(os, "system")` is `os.system`."""
         if not self._resolver.paths(node.func) & {"builtins.vars", "builtins.locals", "builtins.dir"}:
             for path in self._resolver.paths(node):
-                if not path.endswith("()"):
-                    yield from self._imports.path(path, node.lineno)
+                yield from self._imports.path(path, node.lineno)
 
     def _access_by_name(self, node: ast.Call, function: str) -> Iterator[Finding]:
         if len(node.args) < 2:
@@ -235,6 +238,8 @@ class Checker:
         if function in ("builtins.setattr", "builtins.delattr"):
             text = f".{min(names)}" if names else ", an attribute computed at run time"
             yield from self._store(node, bases, text)
+        elif function == "builtins.hasattr":
+            return  # it only says yes or no
         elif not names and modules and not is_harmless_pattern(key, self._resolver):
             mixed = next((MIXED[base] for base in modules if base in MIXED), None)
             rule = mixed.otherwise if mixed is not None else Rule.COMPUTED_NAME
@@ -278,8 +283,10 @@ class Checker:
 
     def _annotation(self, annotation: ast.expr) -> Iterator[Finding]:
         """Annotations in quotes are evaluated by whoever asks for type hints."""
-        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str) and "(" in annotation.value:
-            yield Finding(Rule.DYNAMIC_IMPORT, annotation.lineno, "code inside an annotation in quotes")
+        for part in ast.walk(annotation):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and "(" in part.value:
+                text = "code inside an annotation in quotes"
+                yield Finding(Rule.DYNAMIC_IMPORT, part.lineno, text, doubtful=part is not annotation)
 
 
 _TELLING = sorted(name for name in ANY_OBJECT if name.startswith("__"))

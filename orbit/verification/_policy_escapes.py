@@ -10,6 +10,7 @@ from orbit.verification._policy_rules import Finding, Rule
 from orbit.verification._policy_scopes import Scopes
 from orbit.verification._policy_tables import HARMLESS_STDLIB, MIXED, STDLIB
 
+_STREAMS = frozenset({"sys.stdout", "sys.stderr"})
 _FOLLOWED = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.IfExp, ast.BoolOp, ast.Compare, ast.arguments, ast.Expr)
 _ASKING = frozenset(
     f"builtins.{name}"
@@ -50,12 +51,15 @@ def escaping_modules(nodes: Iterable[ast.AST], scopes: Scopes, resolver: Resolve
         if not modules or isinstance(parent, (ast.Attribute, *_FOLLOWED)):
             continue
         callee = _callee(parent, scopes, resolver)
-        if callee & _ASKING:
+        if callee & _ASKING and not (modules & _STREAMS):
             continue
-        escaped |= modules
+        escaped |= modules - _STREAMS
         for module in sorted(modules):
             text = f"the module {module} is handed around"
-            if module in MIXED:
+            if module in _STREAMS:
+                if callee != {"builtins.print"}:
+                    findings.append(Finding(Rule.FILE_ACCESS, node.lineno, f"the stream {module} is handed around"))
+            elif module in MIXED:
                 findings.append(Finding(MIXED[module].otherwise, node.lineno, text))
             elif callee and not _may_be_given_a_module(callee):
                 findings.append(Finding(Rule.MODULE_PATCHING, node.lineno, f"{text} to {min(callee)}", doubtful=True))
@@ -68,7 +72,14 @@ def _imported_modules(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def _is_module(path: str, imported: frozenset[str]) -> bool:
-    return path in imported or path in _SUBMODULES or path in MIXED or path in HARMLESS_STDLIB or path in STDLIB
+    return (
+        path in imported
+        or path in _SUBMODULES
+        or path in MIXED
+        or path in _STREAMS
+        or path in HARMLESS_STDLIB
+        or path in STDLIB
+    )
 
 
 def _callee(parent: ast.AST | None, scopes: Scopes, resolver: Resolver) -> Paths:

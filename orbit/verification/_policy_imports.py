@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from orbit.verification._policy_rules import Finding, Rule
-from orbit.verification._policy_tables import MIXED, classify, is_listed, is_within, join
+from orbit.verification._policy_tables import KNOWN_PACKAGES, MIXED, classify, is_listed, is_within, join
 
 _CONFIGURATION = frozenset(
     {"about", "backend", "config", "cons", "get_backend", "get_dtype", "numpy", "random", "typing"}
@@ -106,17 +106,24 @@ class ImportRules:
             yield Finding(rule, line, module)
         elif root not in self._known and not is_listed(root):
             yield Finding(Rule.UNLISTED_IMPORT, line, module)
+        else:
+            yield from self.path(module, line)
 
     def path(self, path: str, line: int) -> Iterator[Finding]:
-        """Findings on using what a dotted path names."""
+        """Findings on using what a dotted path names; what a call returned was found with the call."""
+        if "()" in path:
+            return
         parts = path.split(".")
-        carried = next((part for part in parts[1:] if part in self._others and "()" not in path), None)
+        is_private = len(parts) > 1 and parts[1].startswith("_") and not parts[1].endswith("_")
+        carried = next((part for part in parts[1:] if part in self._others), None)
         if carried is not None or is_within(path, tuple(self._framework.forbidden_imports)) is not None:
             yield Finding(Rule.OTHER_FRAMEWORK_IMPORT, line, path)
         elif path.startswith("numpy.") and parts[-1] == "as_strided":
             yield Finding(Rule.CTYPES_ACCESS, line, f"{path} can reach memory outside its array", doubtful=True)
         elif (rule := classify(path)) is not None:
             yield Finding(rule, line, path)
+        elif is_private and parts[0] in self._known | KNOWN_PACKAGES and not self.is_required(parts[0]):
+            yield Finding(Rule.UNLISTED_IMPORT, line, f"private module {'.'.join(parts[:2])}")
 
     def attribute(self, name: str, line: int) -> Iterator[Finding]:
         """Findings on an attribute name that converts to or from another framework, on any object."""

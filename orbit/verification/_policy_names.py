@@ -16,7 +16,7 @@ from orbit.verification._policy_tables import join
 Paths = frozenset[str]
 
 _NONE: Paths = frozenset()
-_MAX_STEPS = 1_000_000
+_MAX_STEPS = 200_000
 _MAX_CHAIN = 60
 _MAX_PATHS = 32
 _MAX_PARTS = 12
@@ -237,6 +237,7 @@ _SPECIAL: dict[str, Callable[[Resolver, ast.Call], Paths]] = {
     "builtins.vars": Resolver._namespace,
     "builtins.type": Resolver._type,
     "operator.attrgetter()": Resolver._attrgetter,
+    "operator.methodcaller()": Resolver._attrgetter,
     **dict.fromkeys(IMPORTERS, Resolver._import),
 }
 

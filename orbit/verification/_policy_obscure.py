@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from orbit.verification._policy_names import Resolver
-from orbit.verification._policy_scopes import Assigned, Scopes
+from orbit.verification._policy_scopes import Assigned, Binding, Scopes
 from orbit.verification._policy_tables import DANGEROUS_NAMES
 
 _CAPITALS = frozenset({"upper", "capitalize", "title"})
@@ -45,10 +45,23 @@ def is_built(node: ast.expr, scopes: Scopes) -> bool:
             seen.add(part)
             if _is_tool(part):
                 return True
+            bindings: list[Binding] = []
             if isinstance(part, ast.Name):
-                bindings, _ = scopes.of[part].lookup(part.id)
-                pending.extend(binding.value for binding in bindings if isinstance(binding, Assigned))
+                bindings = scopes.of[part].lookup(part.id)[0]
+                pending.extend(_arguments_of_callers(part, scopes))
+            elif isinstance(part, ast.Attribute):
+                bindings = scopes.attributes.get(part.attr, [])
+            pending.extend(binding.value for binding in bindings if isinstance(binding, Assigned))
     return False
+
+
+def _arguments_of_callers(node: ast.Name, scopes: Scopes) -> list[ast.expr]:
+    """What the function that has this name as a parameter is called with, wherever its own name is called."""
+    function = scopes.of[node].node
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return []
+    calls = scopes.calls.get(function.name, [])
+    return [argument for call in calls for argument in (*call.args, *(keyword.value for keyword in call.keywords))]
 
 
 def _is_tool(node: ast.AST) -> bool:

@@ -16,6 +16,11 @@ from orbit.verification._policy_tables import join
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_NAMED_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_WRAPPERS = frozenset(
+    {"cache", "checkpoint", "classmethod", "compile", "grad", "jit", "lru_cache", "partial", "property", "qnode"}
+    | {"staticmethod", "value_and_grad", "vmap"}
+)
 
 
 @dataclass(frozen=True)
@@ -87,12 +92,14 @@ class Scopes:
         attributes: attribute name to whatever is assigned to it on any object, or bound in a class body.
         parents: the syntactic parent of each node.
         stars: modules of which every name was imported.
+        calls: name of a function or method to every call by that name.
     """
 
     of: dict[ast.AST, Scope]
     attributes: dict[str, list[Binding]]
     parents: dict[ast.AST, ast.AST]
     stars: list[str]
+    calls: dict[str, list[ast.Call]]
 
 
 def build(tree: ast.Module) -> Scopes:
@@ -103,7 +110,7 @@ def build(tree: ast.Module) -> Scopes:
 class _Builder:
     def __init__(self, tree: ast.Module) -> None:
         module = Scope(tree, None)
-        self.scopes = Scopes({}, defaultdict(list), {}, [])
+        self.scopes = Scopes({}, defaultdict(list), {}, [], defaultdict(list))
         stack: list[tuple[ast.AST, Scope]] = [(tree, module)]
         declared: list[tuple[ast.AST, Scope]] = []
         while stack:
@@ -176,6 +183,8 @@ class _Builder:
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:
         match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                self.scopes.calls[name].append(node)
             case ast.Import(names=names):
                 for alias in names:
                     root = alias.name.partition(".")[0]
@@ -259,23 +268,41 @@ def _binds(scope: Scope, name: str) -> bool:
 def _hidden_builtins(tree: ast.Module) -> set[str]:
     """Names bound at the top of the file before anything could have used the builtin of that name.
 
-    Only what stands before the first statement that could call an own function counts, and nothing that is deleted.
+    Statements count up to the first that could run a function of the file; nothing counts that is deleted anywhere.
     """
+    definitions = (node for node in ast.walk(tree) if isinstance(node, (*_NAMED_FUNCTIONS, ast.ClassDef)))
+    own = {node.name for node in definitions}
     hidden: set[str] = set()
     for node in tree.body:
+        if not _runs_nothing(node, own):
+            break
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             hidden.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _calls_nothing(
-            node.args, *node.decorator_list
-        ):
+        elif isinstance(node, (*_NAMED_FUNCTIONS, ast.ClassDef)):
             hidden.add(node.name)
-        elif isinstance(node, ast.Assign) and _calls_nothing(node.value):
+        elif isinstance(node, ast.Assign):
             hidden.update(target.id for target in node.targets if isinstance(target, ast.Name))
-        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            break
     deleted = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del))
     return hidden - set(deleted)
 
 
-def _calls_nothing(*nodes: ast.AST) -> bool:
-    return not any(isinstance(item, (ast.Call, ast.BinOp)) for node in nodes for item in ast.walk(node))
+def _runs_nothing(node: ast.AST, own: set[str]) -> bool:
+    """Whether a statement cannot call a function of the file: it neither names one nor defines one on the spot."""
+    if isinstance(node, _NAMED_FUNCTIONS):
+        decorators = all(_is_wrapper(decorator) for decorator in node.decorator_list)
+        return decorators and _runs_nothing(node.args, own)
+    if isinstance(node, ast.ClassDef):
+        evaluated = (*node.decorator_list, *node.bases, *node.keywords, *node.body)
+        return all(_runs_nothing(child, own) for child in evaluated)
+    if isinstance(node, ast.Lambda) or (isinstance(node, ast.Name) and node.id in own):
+        return False
+    return all(_runs_nothing(child, own) for child in ast.iter_child_nodes(node))
+
+
+def _is_wrapper(decorator: ast.expr) -> bool:
+    """A decorator that is known to wrap a function without calling it."""
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if isinstance(decorator, ast.Call) and decorator.args and isinstance(node, ast.Name) and node.id == "partial":
+        node = decorator.args[0]
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name in _WRAPPERS

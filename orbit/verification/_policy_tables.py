@@ -26,8 +26,8 @@ HARMLESS_STDLIB = _names(
 
 KNOWN_PACKAGES = _names(
     """
-    autograd autoray chex diffrax equinox flax haiku jax jaxlib jaxopt jaxtyping lineax mindspore networkx numpy
-    opt_einsum optax optimistix scipy sympy torch torchdiffeq tqdm typing_extensions
+    autograd autoray chex diffrax equinox jax jaxlib jaxopt jaxtyping lineax mindspore networkx numpy
+    opt_einsum optax optimistix scipy torch torchdiffeq tqdm typing_extensions
     """
 )
 """Numerical packages beside the framework that need no second look."""
@@ -154,7 +154,7 @@ MIXED: dict[str, Mixed] = {
         _names(
             """
             CRITICAL DEBUG ERROR INFO WARNING captureWarnings critical debug disable error exception getLogger info
-            warning NullHandler StreamHandler Formatter Logger
+            warning NullHandler Formatter Logger
             """
         ),
         Rule.FILE_ACCESS,
@@ -173,6 +173,8 @@ MIXED: dict[str, Mixed] = {
     ),
 }
 
+_STREAMS = ("stdout", "stderr")
+
 CALLED_BUILTINS = frozenset({"input", "vars", "locals", "dir", "help", "license", "copyright", "credits"})
 """Builtins whose names are also good names for variables, so that they count only where nothing hides them."""
 
@@ -180,7 +182,7 @@ CALLED_BUILTINS = frozenset({"input", "vars", "locals", "dir", "help", "license"
 _GENERIC = _by_rule(
     {
         Rule.FILE_ACCESS: """
-            DataSource compilation_cache export_text from_file from_filename from_npy from_qasm_file
+            DataSource dump compilation_cache export_text from_file from_filename from_npy from_qasm_file
             fromfile fromregex fsave genfromtxt imread imsave load load_checkpoint load_func load_npz
             loadtxt memmap mafromtxt ndfromtxt npyio open open_memmap profiler read_bytes read_csv read_text
             recfromcsv recfromtxt save save_checkpoint save_func save_npz savefig savetxt savez
@@ -195,12 +197,15 @@ _GENERIC = _by_rule(
             CompilationUnit distutils exec_command exec_module get_type_hints import_module load_module
             lambdify parse_expr runstring safe_eval sympify exec_mod_from_string load_with_pickle _evaluate
             """,
-        Rule.CHILD_PROCESS: "Popen ProcessPoolExecutor popen",
+        Rule.CHILD_PROCESS: "Popen ProcessPoolExecutor popen process_map",
         Rule.NETWORK_ACCESS: "hub urlopen urlretrieve model_zoo multihost_utils DataserviceClient",
         Rule.ENVIRONMENT_ACCESS: "environ getenv putenv",
-        Rule.BACKGROUND_WORK: "finalize ThreadPoolExecutor",
+        Rule.BACKGROUND_WORK: "finalize thread_map ThreadPoolExecutor",
     }
 )
+
+_FILE_VERBS = ("read_", "write_", "tree_serialise", "tree_deserialise")
+_FILE_NOUNS = ("_file", "_from_disk", "_to_disk")
 
 _BELOW: dict[str, Rule] = {
     "scipy.io": Rule.FILE_ACCESS,
@@ -212,13 +217,22 @@ _BELOW: dict[str, Rule] = {
     "tensorcircuit.cloud": Rule.NETWORK_ACCESS,
     "pennylane.data": Rule.NETWORK_ACCESS,
     "mindspore.export": Rule.FILE_ACCESS,
+    "numpy.testing.extbuild": Rule.DYNAMIC_IMPORT,
+    "numpy.testing.measure": Rule.DYNAMIC_IMPORT,
+    "numpy.testing.rundocs": Rule.DYNAMIC_IMPORT,
+    "torch.onnx": Rule.FILE_ACCESS,
+    "torch.utils.benchmark": Rule.DYNAMIC_IMPORT,
+    "torch.utils.collect_env": Rule.CHILD_PROCESS,
+    "typing.ForwardRef": Rule.DYNAMIC_IMPORT,
+    "typing._eval_type": Rule.DYNAMIC_IMPORT,
 }
 
 ANY_OBJECT = _by_rule(
     {
         Rule.FILE_ACCESS: """
-            fromfile open_memmap read_bytes read_text savez savez_compressed savetxt tofile write_bytes write_text
-            genfromtxt loadtxt memmap savefig from_qasm_file to_qasm_file
+            from_file from_json_file from_openqasm_file from_qasm_file fromfile genfromtxt loadtxt memmap open_memmap
+            read_bytes read_text savefig savetxt savez savez_compressed to_file to_qasm_file tofile write_bytes
+            write_text
             """,
         Rule.CTYPES_ACCESS: "__array_interface__ __array_struct__ __cuda_array_interface__ cffi ctypes ctypeslib",
         Rule.INTROSPECTION: """
@@ -280,13 +294,18 @@ def classify(path: str) -> Rule | None:
     if (below := is_within(path, tuple(_BELOW))) is not None:
         return _BELOW[below]
     generic = root not in HARMLESS_STDLIB or root in ("typing", "weakref")
+    called = False
     for name in names:
-        if name in ANY_OBJECT or name == "__dict__":
-            return ANY_OBJECT.get(name, Rule.INTROSPECTION)
-        if generic and name in _GENERIC:
-            return _GENERIC[name]
+        if name in ANY_OBJECT:
+            return ANY_OBJECT[name]
         # What a call returned is an object, and its methods may well be named `load` or `open`.
-        generic = generic and not name.endswith("()")
+        if not called and name == "__dict__":
+            return Rule.INTROSPECTION
+        if name.startswith(_FILE_VERBS) or name.endswith(_FILE_NOUNS):
+            return Rule.FILE_ACCESS
+        if not called and generic and name in _GENERIC:
+            return _GENERIC[name]
+        called = called or name.endswith("()")
     return None
 
 
@@ -295,9 +314,12 @@ def _classify_mixed(root: str, names: list[str], mixed: Mixed) -> Rule | None:
         return None
     if root == "concurrent":
         return Rule.CHILD_PROCESS if {"ProcessPoolExecutor", "process"} & set(names) else Rule.BACKGROUND_WORK
-    first = names[0]
+    first = names[0].removesuffix("()")
     if root == "builtins":
-        return mixed.named.get(first)
+        inside = next((ANY_OBJECT[name] for name in names[1:] if name in ANY_OBJECT), None)
+        return mixed.named.get(first, Rule.INTROSPECTION if first == "__dict__" else inside)
+    if first in _STREAMS and root == "sys":
+        return None if set(names[1:]) <= {"write", "flush"} else Rule.FILE_ACCESS
     if first in mixed.allowed:
         return next((ANY_OBJECT[name] for name in names[1:] if name in ANY_OBJECT), None)
     return mixed.named.get(first, mixed.otherwise)

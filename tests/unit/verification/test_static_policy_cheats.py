@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from orbit.verification.static_policy import check_source, stage
-from orbit.verification.verdict import Contract, Evidence, FailureMode, Outcome, StageStatus
-
-
-@dataclass(frozen=True)
-class Lists:
-    """The lists of a framework, cut down to what the snippets need."""
-
-    name: str = "tensorcircuit"
-    required_imports: tuple[str, ...] = ("tensorcircuit",)
-    companions: tuple[str, ...] = ()
-    bare_imports: tuple[str, ...] = ("numpy", "jax", "tensorcircuit", "optax")
-    forbidden_imports: frozenset[str] = frozenset({"qiskit", "cirq", "pennylane", "qutip", "azure.quantum", "qulacs"})
-    tensor_network_libraries: frozenset[str] = frozenset({"quimb", "cotengra"})
-
-
-HONEST_HEAD = "import tensorcircuit as tc\nimport numpy as np\nc = tc.Circuit(2)\n"
-
-
-def check(snippet: str | bytes, contract: Contract = Contract.ORBIT_2, head: str = HONEST_HEAD) -> list[Evidence]:
-    source = snippet if isinstance(snippet, bytes) else (head + snippet).encode()
-    return check_source(source, framework=Lists(), contract=contract, max_lines=200)
-
-
-def outcomes(evidence: list[Evidence], outcome: Outcome) -> set[str]:
-    return {str(row.check) for row in evidence if row.outcome is outcome}
-
+from orbit.verification.static_policy import stage
+from orbit.verification.verdict import Contract, FailureMode, Outcome, StageStatus
+from tests.unit.verification.static_policy_helpers import check, outcomes
 
 FAILS: list[tuple[str, str]] = [
     # other frameworks
@@ -72,6 +46,9 @@ FAILS: list[tuple[str, str]] = [
     ("dynamic_import", "m = __spec__.loader"),
     ("dynamic_import", "import typing\ntyping.get_type_hints(f)"),
     ("dynamic_import", "def f(x: \"print('side effect')\"): pass"),
+    ("dynamic_import", "def f() -> \"print('side effect')\": pass"),
+    ("dynamic_import", "np.testing.measure('x')"),
+    ("dynamic_import", "import torch.utils.benchmark as b"),
     ("dynamic_import", "import sys\nsys.path.append('x')"),
     ("dynamic_import", "breakpoint()"),
     ("dynamic_import", "import ast\nast.parse('1')"),
@@ -140,6 +117,13 @@ FAILS: list[tuple[str, str]] = [
     ("file_access", "def f():\n    global h\n    h = open\nf()\nh('x')"),
     ("file_access", "l = license\nl()"),
     ("file_access", "import logging\nlogging.FileHandler('x')"),
+    ("file_access", "import networkx as nx\nnx.read_edgelist('x')"),
+    ("file_access", "import sys\nsys.stdout.buffer.raw.__class__('x')"),
+    ("file_access", "import sys\nf = type(sys.stdout)"),
+    ("file_access", "import operator\noperator.methodcaller('load', 'x')(np)"),
+    ("file_access", "import builtins\nbuiltins.__dict__['open']('x')"),
+    ("file_access", "c.from_openqasm_file('x')"),
+    ("file_access", "@print\ndef early():\n    return open('x')\ndef open(x): pass"),
     # processes
     ("child_process", "import subprocess"),
     ("child_process", "import os as o\no.system('ls')"),
@@ -179,6 +163,8 @@ FAILS: list[tuple[str, str]] = [
     ("introspection", "x = getattr(check, '__code__')"),
     ("introspection", "x = globals()['__builtins__']"),
     ("introspection", "x = __builtins__"),
+    ("introspection", "import builtins\nx = vars(builtins)"),
+    ("introspection", "__builtins__ = {}"),
     ("introspection", "x = vars(tc)"),
     ("introspection", "import sys\nsys._getframe(1)"),
     ("introspection", "import sys\nf = sys._current_frames"),
@@ -241,6 +227,9 @@ FAILS: list[tuple[str, str]] = [
     ("module_patching", "def f():\n    import time as clock\n    clock.time = None"),
     ("module_patching", "(np, tc)[0].pi = 3"),
     ("module_patching", "(np if c else tc).pi = 3"),
+    ("module_patching", "import torch\ntorch.backends.torch.save = print"),
+    ("module_patching", "with tc.runtime_backend('numpy') as K:\n    K.expm = print"),
+    ("module_patching", "setattr(*(np,), 'savez', print)"),
     ("module_patching", "with np.errstate() as np.pi:\n    pass"),
     # tests and rewards
     ("tests_access", "p = '/tests/evaluator.py'"),
@@ -262,7 +251,13 @@ FLAGS: list[tuple[str, str]] = [
     ("computed_name", "x = list(map(getattr, [c], ['x']))"),
     ("computed_name", "import operator\ndef f(k):\n    return operator.attrgetter(k)"),
     ("computed_name", "def f(a):\n    return getattr(*a)"),
+    ("computed_name", "def g(n):\n    return getattr(c, n)\ng(''.join(map(chr, f())))"),
+    ("computed_name", "import functools\nfunctools.partial(setattr, c, 'x')(1)"),
+    ("background_work", "class A:\n    def __del__(self): pass"),
+    ("dynamic_import", "class A:\n    x: list[\"print('x')\"] = None"),
     ("unlisted_import", "import strange_package"),
+    ("unlisted_import", "from jax._src import util"),
+    ("unlisted_import", "x = np._core"),
     ("unlisted_import", "from . import sibling"),
     ("bulk_data", "x = [" + ", ".join(f"{k}.5" for k in range(65)) + "]"),
     ("bulk_data", "x = [" + ", ".join(str(k % 2) for k in range(65)) + "]"),
