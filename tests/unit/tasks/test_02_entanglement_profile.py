@@ -110,7 +110,8 @@ def test_draws_stay_in_the_ranges_of_the_statement():
         assert 0.5 <= config["zz_anisotropy"] <= 1.5
         assert 0.05 <= config["learning_rate"] <= 0.2
     timed = EVALUATOR.draw_timed(TASK.config, np.random.default_rng(0))
-    assert {key for key in TASK.config if timed[key] != TASK.config[key]} == {"seed"}
+    assert {key: timed[key] for key in TASK.config} == TASK.config
+    assert not np.array_equal(timed["initial_parameters"], EVALUATOR.initial_parameters(timed))
     assert len(timed["checkpoint_steps"]) == 5
 
 

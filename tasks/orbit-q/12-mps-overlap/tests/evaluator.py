@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,8 +50,8 @@ class MpsOverlap(Evaluator):
         """Add the target by DMRG, unless the configuration brings its own."""
         if "dmrg_state" in config:
             return config
-        keys = ("n_qubits", "zz_anisotropy", "staggered_field", "dmrg_chi", "dmrg_sweeps", "dmrg_tolerance")
-        return {**config, "dmrg_state": mps.to_quimb(_target(*(config[key] for key in keys)))}
+        tensors, _ = mps.dmrg_state(_dmrg_problem(config))
+        return {**config, "dmrg_state": mps.to_quimb(tensors)}
 
     def initial_parameters(self, config: Config) -> NDArray[np.float64]:
         """Normal with the configured scale."""
@@ -176,6 +174,16 @@ class MpsOverlap(Evaluator):
             **parameter_tolerances(config),
         }
 
+    # --- exact references -------------------------------------------------------------------------------------
+
+    def exact_keys(self) -> tuple[str, ...]:
+        """What the target depends on."""
+        return ("n_qubits", "zz_anisotropy", "staggered_field", "dmrg_chi", "dmrg_sweeps", "dmrg_tolerance")
+
+    def compute_exact(self, config: Config) -> dict[str, float | list[float]]:
+        """Energy of the target, by seeded two-site DMRG; shows that the same state was prepared."""
+        return {"dmrg_energy": mps.dmrg_state(_dmrg_problem(config))[1]}
+
 
 def _phase_tolerance(overlap: float) -> Tolerance:
     return Tolerance(absolute=PHASE_LIMIT / max(overlap, 1e-12), period=2 * np.pi)
@@ -194,10 +202,15 @@ def _n_parameters(config: Config) -> int:
     return WORDS_PER_BOND * sum(len(bonds(config["n_qubits"], layer % 2)) for layer in range(config["n_layers"]))
 
 
-@cache
-def _target(n: int, zz: float, field: float, chi: int, sweeps: int, tolerance: float) -> mps.Mps:
-    fields = tuple((0.0, field * (-1) ** site) for site in range(n))
-    return mps.dmrg_state(mps.DmrgProblem((1.0, 1.0, zz), fields, chi, sweeps, tolerance, DMRG_SEED))[0]
+def _dmrg_problem(config: Config) -> mps.DmrgProblem:
+    return mps.DmrgProblem(
+        couplings=(1.0, 1.0, config["zz_anisotropy"]),
+        fields=tuple((0.0, config["staggered_field"] * (-1) ** site) for site in range(config["n_qubits"])),
+        chi=config["dmrg_chi"],
+        sweeps=config["dmrg_sweeps"],
+        tolerance=config["dmrg_tolerance"],
+        seed=DMRG_SEED,
+    )
 
 
 def _start(config: Config) -> mps.Mps:
