@@ -92,9 +92,9 @@ def test_the_agents_are_there_at_their_pinned_versions(image):
     assert image.info.agents == pins
 
 
-@pytest.mark.parametrize("program", ["bash", "cc", "git", "node", "rg", "ps"])
-def test_the_system_programs_are_there(image, program):
-    assert image.output("bash", "-c", f"command -v {program}")
+def test_the_system_programs_are_there(image):
+    programs = ["bash", "cc", "git", "node", "rg", "ps"]
+    assert len(image.output("bash", "-c", f"command -v {' '.join(programs)}").splitlines()) == len(programs)
 
 
 def test_the_agent_can_write_its_artifact_and_little_else(image):
