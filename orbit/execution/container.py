@@ -30,6 +30,9 @@ REFERENCE_GID = 1001
 """Group that may read the reference's environment; no candidate is in it."""
 
 _ROOT = PurePosixPath("/opt/orbit-runs")
+_SHARED_DIRS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/app", "/logs")
+"""What anybody may write to in our images."""
+
 _SPARE_SEC = 120.0
 _MEMORY_SHARE = 0.95
 
@@ -122,6 +125,21 @@ def _declared_imports(framework: str) -> list[str]:
     return list(find_framework(framework).bare_imports)
 
 
+async def prepare_environment(environment: BaseEnvironment) -> None:
+    """Make the place where runs are laid down, and close every other place that anybody may write to.
+
+    The place can be listed by root alone. The runs of a trial share the container, so a file that one run could leave
+    in `/tmp` would be a cache for the next; each has a directory of its own instead, which is removed after it.
+
+    Raises:
+        HarnessError: the environment does not execute commands.
+    """
+    command = f"mkdir -p -m 711 {_ROOT} && chmod -R o-w {' '.join(_SHARED_DIRS)}"
+    result = await environment.exec(command, cwd="/", user="root", timeout_sec=60)
+    if result.return_code != 0:
+        raise HarnessError(f"the verification environment cannot be prepared: {result.stderr or result.stdout}")
+
+
 async def run_in_environment(environment: BaseEnvironment, job: RunJob) -> None:
     """Carry out a job of `ContainerExecutor` in an environment of harbor's.
 
@@ -137,7 +155,7 @@ async def run_in_environment(environment: BaseEnvironment, job: RunJob) -> None:
     if job.group_id is not None:
         access = f"chgrp -R {job.group_id} {child} && chmod -R u=rwX,g=rX,o= {child}"
     prepare = (
-        f"chmod 711 {shlex.quote(str(_ROOT))} {directory} && chown -R root:root {directory} && {access} && "
+        f"chmod 711 {directory} && chown -R root:root {directory} && {access} && "
         f"chmod 600 {directory}/job.json && mkdir -m 700 {directory}/out"
     )
     command = f"{prepare} && exec {shlex.join(job.command)}"

@@ -22,6 +22,7 @@ from harbor.verifier.base import BaseVerifier
 from orbit.assembly import ARTIFACT_PATH
 from orbit.errors import HarnessError
 from orbit.execution._protocol import EVENTS, Done, Failed, JobEnded, Progress, RunJob, VerificationRequest
+from orbit.execution.container import prepare_environment, run_in_environment
 from orbit.execution.local import LocalEnvironment
 from orbit.execution.rewards import rewards_of
 from orbit.execution.trials import RUN_FILE, CellRecord, RunRecord
@@ -101,6 +102,8 @@ class OrbitVerifier(BaseVerifier):
             bridged=not isinstance(self.environment, LocalEnvironment),
             memory_mb=self.environment.task_env_config.memory_mb,
         )
+        if request.bridged:
+            await prepare_environment(self.environment)
         with (self._out_dir / "log.txt").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -147,8 +150,6 @@ class OrbitVerifier(BaseVerifier):
         raise HarnessError(f"the verification process ended with status {status}; see {self._out_dir / 'log.txt'}")
 
     async def _run_job(self, job: RunJob, answers: asyncio.StreamWriter) -> None:
-        from orbit.execution.container import run_in_environment
-
         error = None
         try:
             await run_in_environment(self.environment, job)

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from orbit.errors import HarnessError
+from orbit.verification.execution import ExecutionRequest, Limits
 from orbit.verification.verdict import (
     REQUIRED_STAGES,
     Evidence,
@@ -84,3 +85,28 @@ def hang_once(request, executor, progress):
     if judged >= 1 and not (run_dir.parent / "let_go").exists():
         hang_with_child(request, executor, progress)
     return by_content(request, executor, progress)
+
+
+def run_once(request, executor, progress):
+    """Runs the artifact as candidate, and the reference's environment once, and passes what comes back on."""
+    executions = []
+    for role in ("candidate", "reference"):
+        execution = executor.run(
+            ExecutionRequest(
+                name=role,
+                role=role,
+                solution=request.solution,
+                framework="tensorcircuit",
+                config={"n": 3},
+                output_dir=request.out_dir / "runs" / role,
+                limits=Limits(timeout_sec=60),
+            )
+        )
+        executions.append(execution)
+    stages = {name: Stage(status=StageStatus.PASS) for name in REQUIRED_STAGES}
+    stages["execution"] = Stage(
+        status=StageStatus.PASS if executions[0].status == "ok" else StageStatus.FAIL,
+        failure_mode=None if executions[0].status == "ok" else FailureMode.RUNTIME_API_EXCEPTION,
+        reason=executions[0].message,
+    )
+    return verdict(request, stages)

@@ -1,0 +1,137 @@
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import psutil
+import pytest
+
+from orbit.execution import orphans
+from orbit.execution.agents import AgentSpec
+from orbit.execution.jobs import Cell, JobPlan, run_job
+from orbit.verification.execution import Execution, read_outputs
+from orbit.verification.verdict import Validity
+from tests.unit.execution.test_jobs import JUDGES, SCRIPT, wait_for
+
+pytestmark = pytest.mark.e2e
+
+HONEST = """\
+import numpy as np
+
+def run_solution(config):
+    return {"doubled": np.array([2.0 * config["n"]])}
+"""
+NOSY = """\
+import glob, os, socket
+import numpy as np
+
+def run_solution(config):
+    found = {}
+    try:
+        socket.create_connection(("1.1.1.1", 53), timeout=2)
+        found["connected"] = 1
+    except OSError:
+        found["connected"] = 0
+    found["interfaces"] = len(set(os.listdir("/sys/class/net")) - {"lo"})
+    found["root"] = int(os.getuid() == 0)
+    readable = ["/opt/orbit/reference", "/opt/orbit-runs", "/home/agent", "/root"]
+    found["listed"] = sum(os.access(path, os.R_OK) for path in readable)
+    environments = [open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/environ") if os.access(path, os.R_OK)]
+    found["keys"] = sum(b"canary" in text for text in environments) + sum("canary" in text for text in os.environ.values())
+    own = os.environ["HOME"]
+    found["writable"] = 0
+    for directory, names, files in os.walk("/"):
+        if directory in ("/proc", "/sys", own):
+            names.clear()
+            continue
+        for path in [directory, *(os.path.join(directory, name) for name in files)]:
+            if os.access(path, os.W_OK) and not os.path.islink(path) and not path.startswith("/dev/"):
+                found["writable"] += 1
+                print(path)
+    return {name: np.array([value]) for name, value in found.items()}
+"""
+HUNGRY = """\
+import numpy as np
+
+def run_solution(config):
+    blocks = [np.ones(2**27) for _ in range(8)]
+    return {"sum": np.array([sum(block[0] for block in blocks)])}
+"""
+
+
+def run(tmp_path, source, judge="run_once", **changes):
+    solution = tmp_path / "mine.py"
+    solution.write_text(source)
+    plan = JobPlan(
+        cells=(Cell("tiny/01", "tensorcircuit"),),
+        agent=AgentSpec(f"file:{solution}"),
+        out_dir=tmp_path / "run",
+        environment="docker",
+        judge=f"{JUDGES}:{judge}",
+        **changes,
+    )
+    return run_job(plan, print)
+
+
+def execution(outcome, role):
+    (trial,) = outcome.trials
+    directory = outcome.out_dir / trial.harbor_trial_dir / "verification" / "runs" / role
+    return directory, Execution.model_validate_json((directory / "execution.json").read_text())
+
+
+def left_in(engine, run_id):
+    return engine("ps", "-aq", "--filter", f"label={orphans.RUN_LABEL}={run_id}").split()
+
+
+def test_artifact_runs_in_a_container_of_its_own(data, tmp_path, engine):
+    outcome = run(tmp_path, HONEST)
+    (trial,) = outcome.trials
+    assert trial.validity is Validity.PROVISIONAL, trial
+    for role in ("candidate", "reference"):
+        directory, made = execution(outcome, role)
+        assert made.status == "ok", made
+        assert made.sandbox.kind == "container"
+        assert not made.sandbox.network
+        np.testing.assert_array_equal(read_outputs(directory, 2**20)["doubled"], [6.0])
+    assert trial.image.startswith("orbit-tensorcircuit:")
+    assert trial.image_id.startswith("sha256:")
+    assert left_in(engine, outcome.run.run_id) == []
+
+
+def test_a_nosy_artifact_finds_nothing(data, tmp_path, engine, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    outcome = run(tmp_path, NOSY)
+    directory, made = execution(outcome, "candidate")
+    assert made.status == "ok", made
+    found = {name: int(value[0]) for name, value in read_outputs(directory, 2**20).items()}
+    assert found == dict.fromkeys(found, 0)
+    assert len(found) == 6
+
+
+def test_memory_beyond_the_limit_is_reported_and_nothing_else_dies(data, tmp_path, engine):
+    toml = data / "tasks" / "tiny" / "01-copy" / "task.toml"
+    toml.write_text(toml.read_text() + "[environment]\nmemory_mb = 2048\n")
+    outcome = run(tmp_path, HUNGRY)
+    _, made = execution(outcome, "candidate")
+    assert made.status == "memory", made
+    _, reference = execution(outcome, "reference")
+    assert reference.status == "memory"
+
+
+def test_a_killed_run_leaves_containers_only_until_the_next_command(data, tmp_path, engine):
+    out_dir = tmp_path / "run"
+    script = SCRIPT.replace("judge=sys.argv[2]", 'judge=sys.argv[2], environment="docker"')
+    command = [sys.executable, "-c", script, str(out_dir), f"{JUDGES}:hang_with_child"]
+    process = subprocess.Popen(command, start_new_session=True)
+    pid_file = wait_for(lambda: list(out_dir.glob("harbor/*/verification/child.pid")), 180)[0]
+    run_id = json.loads((out_dir / "run.json").read_text())["run_id"]
+    assert left_in(engine, run_id)
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    wait_for(lambda: not psutil.pid_exists(int(pid_file.read_text())))
+    assert left_in(engine, run_id)
+
+    assert orphans.remove_orphans(print) >= 1
+    assert left_in(engine, run_id) == []
+    assert orphans.find_orphans() == []
