@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -15,17 +16,16 @@ def render_images(images: Sequence[ImageInfo]) -> Table | str:
     """A table of images, or one line that says there are none and how to make them."""
     if not images:
         return "No framework image is built; run `orbit images build NAME`."
-    table = Table("image", "framework", "Python", "requirements", "agents", "size", "built (UTC)", "current")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("image", "Python", "agents", "size", "built (UTC)", "current"):
+        table.add_column(column, no_wrap=column != "current", overflow="fold")
     for image in images:
-        agents = ", ".join(f"{name} {version}" for name, version in image.agents.items())
         table.add_row(
             image.name,
-            f"{image.framework} {image.version}",
             image.python,
-            image.requirements_digest[:12],
-            agents,
+            "\n".join(f"{name} {version}" for name, version in image.agents.items()),
             f"{image.size_bytes / 1e9:.2f} GB",
-            f"{image.created_at:%Y-%m-%d %H:%M}",
-            "yes" if image.current else f"no; run `orbit images build {image.framework}`",
+            f"{image.created_at:%m-%d %H:%M}",
+            "yes" if image.current else f"no: orbit images build {image.framework}",
         )
     return table
