@@ -52,7 +52,7 @@ def read_record[RecordType: BaseModel](
         DataError: the file is missing, is not JSON, has an unknown `schema_version` or does not validate.
     """
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
