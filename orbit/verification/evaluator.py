@@ -249,7 +249,7 @@ class Evaluator(ABC):
     def perturbed(self, config: Config, rng: np.random.Generator) -> Config:
         """The same run, moved by single-precision rounding, to measure how far an honest history may stray."""
         changed = dict(config)
-        start = np.asarray(config["initial_parameters"], dtype=np.float64)
+        start = np.asarray(config.get("initial_parameters", self.initial_parameters(config)), dtype=np.float64)
         changed["initial_parameters"] = start * (1 + 1e-6 * rng.standard_normal(start.shape))
         return changed
 

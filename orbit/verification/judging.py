@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from orbit.errors import HarnessError
+from orbit.errors import HarnessError, OrbitError
 from orbit.tasks import Task
 from orbit.verification import functional, probes
 from orbit.verification.evaluator import Config, Outputs, Run, RunKind
@@ -92,8 +92,12 @@ class Judge:
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
             return self._pool.submit(function, self._task, *arguments).result()
+        except (OrbitError, HarnessError):
+            raise
         except BrokenProcessPool as error:
             raise HarnessError("the judging process died, most likely for lack of memory") from error
+        except Exception as error:  # process boundary: a defect of a judge is an outcome, with its traceback kept
+            raise HarnessError(f"judging failed: {type(error).__name__}: {error}\n{error.__cause__ or ''}") from error
 
 
 def _rng(seed: int, *purpose: int) -> np.random.Generator:
