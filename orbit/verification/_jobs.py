@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -46,6 +45,7 @@ def container_run(
     directory: PurePosixPath,
     adapter: Path | None = None,
     gid: int | None = None,
+    library_path: str | None = None,
 ) -> RunFiles:
     """One run as files to copy into a container, at `directory`, and the command to start there as root.
 
@@ -58,6 +58,7 @@ def container_run(
         directory: where in the container the files will lie; must not exist before.
         adapter: the framework's provenance adapter, on the host.
         gid: group of the child; the reference's environment can be closed to all others.
+        library_path: `LD_LIBRARY_PATH`, should the interpreter need one.
 
     Raises:
         SourceError: the artifact cannot be read.
@@ -68,7 +69,7 @@ def container_run(
         "output_dir": str(directory / "out"),
         "command": [*child_command(python, child), "{orders}", "{messages}"],
         "wrapped": False,
-        "env": environment(python, scratch, request.limits),
+        "env": environment(python, scratch, request.limits, library_path),
         "cpus": None,
         "scratch": scratch,
         "work_dir": None,
@@ -94,13 +95,13 @@ def read_source(path: Path) -> bytes:
         SourceError: it is missing, not a regular file, or too long.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _values.open_regular(path)
     except OSError as error:
         reason = "is a symbolic link; give the file itself" if error.errno == errno.ELOOP else error.strerror
         raise SourceError(f"{path.name}: {reason}") from error
+    except ValueError as error:
+        raise SourceError(f"{path.name}: {error}") from error
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SourceError(f"{path.name}: is not a regular file")
         source = stream.read(SOURCE_LIMIT + 1)
     if len(source) > SOURCE_LIMIT:
         raise SourceError(f"{path.name}: has more than {SOURCE_LIMIT} bytes")
@@ -155,9 +156,9 @@ def make_job(
     return {"schema_version": 1, "name": request.name, "role": request.role, "limits": bounds, "setup": setup, **place}
 
 
-def environment(python: Path | str, home: str, limits: Limits) -> dict[str, str]:
+def environment(python: Path | str, home: str, limits: Limits, library_path: str | None) -> dict[str, str]:
     """The child's whole environment."""
-    environment = {
+    variables = {
         "PATH": f"{Path(python).parent}:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
@@ -167,9 +168,11 @@ def environment(python: Path | str, home: str, limits: Limits) -> dict[str, str]
         "LOGNAME": "orbit",
         "NUMBA_DISABLE_JIT": "1",  # quimb's compiled helpers want to write a cache beside the installed package
     }
+    if library_path:
+        variables["LD_LIBRARY_PATH"] = library_path  # some interpreters need it to find their own library
     if limits.n_cores is not None:
-        environment["OMP_NUM_THREADS"] = str(limits.n_cores)
-    return environment
+        variables["OMP_NUM_THREADS"] = str(limits.n_cores)
+    return variables
 
 
 def collect(request: ExecutionRequest, out_dir: Path) -> Execution:

@@ -138,8 +138,8 @@ class LocalExecutor:
     def _supervise(self, request: ExecutionRequest, directory: Path) -> int:
         """Start the parent and wait for it. Standard input tells it, by its end, should we die."""
         command = [sys.executable, "-I", "-B", str(directory / "child" / "runner.pyz"), "parent"]
-        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        environment["PATH"] = os.environ.get("PATH", environment["PATH"])  # to find bubblewrap
+        environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+        environment |= {"LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with (directory / "parent.log").open("wb") as log:
             parent = subprocess.Popen(
                 [*command, str(directory / "job.json")],
@@ -212,7 +212,7 @@ def _place(request: ExecutionRequest, directory: Path, python: Path, kind: Kind,
         "output_dir": str(directory / "out"),
         "command": [*wrapper, *_jobs.child_command(python, child), "{orders}", "{messages}"],
         "wrapped": kind == "bubblewrap",
-        "env": _jobs.environment(python, home, request.limits),
+        "env": _jobs.environment(python, home, request.limits, os.environ.get("LD_LIBRARY_PATH")),
         "cpus": sorted(os.sched_getaffinity(0))[:n_cores] if n_cores is not None else None,
         "scratch": home if kind == "process" else None,
         "work_dir": str(directory),
