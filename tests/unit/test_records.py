@@ -23,7 +23,7 @@ class Item(Record):
 class Box(Record):
     schema_version: Literal[1, 2] = 1
     title: str
-    items: list[Item] = []
+    items: list[Item] = Field(default_factory=list)
 
 
 def test_round_trip_makes_directories_and_keeps_text(tmp_path: Path) -> None:
