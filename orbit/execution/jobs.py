@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from orbit.errors import UsageError
 from orbit.execution import outcomes
 from orbit.execution._environments import EnvironmentChoice, choose_environment
+from orbit.execution._reporting import REPORT
 from orbit.execution.agents import AgentSpec
 from orbit.execution.trials import RUN_FILE, TRIAL_FILE, CellRecord, OptionValue, RunRecord, TrialRecord
 from orbit.execution.worker import PIPELINE, load_judge, verify_options
@@ -235,6 +236,7 @@ async def _run(plan: JobPlan, run: RunRecord, out_dir: Path, environment: Enviro
     from orbit.execution._records import write_trial_record
     from orbit.execution._resume import make_resumable
 
+    REPORT.set(report)
     _interrupt_on_termination()
     config = _job_config(plan, run, out_dir, environment)
     make_resumable(config, report)

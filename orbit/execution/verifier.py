@@ -22,6 +22,7 @@ from harbor.verifier.base import BaseVerifier
 from orbit.assembly import ARTIFACT_PATH
 from orbit.errors import HarnessError
 from orbit.execution._protocol import EVENTS, Done, Failed, JobEnded, Progress, RunJob, VerificationRequest
+from orbit.execution._reporting import REPORT
 from orbit.execution.container import prepare_environment, run_in_environment
 from orbit.execution.local import LocalEnvironment
 from orbit.execution.rewards import rewards_of
@@ -139,6 +140,9 @@ class OrbitVerifier(BaseVerifier):
             match EVENTS.validate_json(line):
                 case Progress(text=text):
                     self.logger.debug(text)
+                    report = REPORT.get()
+                    if report is not None:
+                        report(f"{self.trial_paths.trial_dir.name}: {text}")
                 case RunJob() as job:
                     jobs.add(asyncio.create_task(self._run_job(job, process.stdin)))
                 case Failed() as failed:
