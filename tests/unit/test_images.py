@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orbit import images
+from orbit.cli import main
 from orbit.errors import DataError, SetupError, UsageError
 from orbit.frameworks import find_framework
 from orbit.images import BuildOptions, _base, _engine, _recipe
@@ -298,3 +299,30 @@ def test_a_stopped_build_leaves_no_process(docker, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         _engine.stream([str(program), "x"], interrupt)
+
+
+def run_cli(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    return int(left.value.code or 0)
+
+
+def test_the_command_lists_as_json_and_as_a_table_that_fits(docker, capsys, monkeypatch):
+    docker.holds(inspected())
+    assert run_cli("images", "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["framework"] == "pennylane"
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_cli("images", "list") == 0
+    table = capsys.readouterr().out
+    assert "1.50 GB" in table
+    assert "yes" in table
+    assert "agents: codex 1.2.3" in table
+
+
+def test_the_command_passes_its_options_on_and_leaves_with_two_on_a_missing_image(docker, capsys):
+    docker.holds(inspected())
+    assert run_cli("images", "build", "pennylane", "--network", "host", "--no-cache") == 0
+    assert {"--network", "host", "--no-cache"} <= set(docker.build)
+    docker.answer("image ls", "")
+    assert run_cli("images", "check", "pennylane") == 2
+    assert "run `orbit images build pennylane`" in capsys.readouterr().err
