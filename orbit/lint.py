@@ -51,6 +51,8 @@ def lint_task(task: Task, *, deep: bool = False, progress: Progress | None = Non
     missing = list(_missing_files(task))
     if missing:
         return missing
+    if Contract.ORBIT_2 not in task.contracts:
+        return [_failed("contracts", f"{task.directory / 'task.toml'}: contracts lack {Contract.ORBIT_2}; add it")]
     evaluator = task.load_evaluator()
     evidence = [_passed("files", f"{len(REQUIRED_FILES)} files and a reference")]
     evidence += _collect("statement", _statement_gaps(task, evaluator))
@@ -106,8 +108,6 @@ def _statement_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
 
 def _contract_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
     published = [key for key, form in evaluator.result_spec(dict(task.config)).items() if form.published]
-    if Contract.ORBIT_2 not in task.contracts:
-        yield f"{task.directory / 'task.toml'}: contracts lack {Contract.ORBIT_2}"
     if Contract.ORBIT_Q_1 in task.contracts and not published:
         yield f"{task.evaluator_path}: no result key is marked published, but {Contract.ORBIT_Q_1} is offered"
     if Contract.ORBIT_Q_1 in task.contracts and not evaluator.published_criteria():

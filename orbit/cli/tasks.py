@@ -55,3 +55,31 @@ def show_task(
         _shell.show_json(catalogue.describe_task(task) | {"statement": statement})
     else:
         _shell.show(catalogue.render_task(task, statement))
+
+
+@app.command("lint", epilog=_shell.examples("orbit tasks lint", "orbit tasks lint 02 12 --deep"))
+def lint_tasks(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Tasks to check; all of the default suite if omitted.")
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option(help="Also regenerate exact references, run the reference and kill every mutant (minutes).")
+    ] = False,
+    json: _shell.JsonOption = False,
+    debug: _shell.DebugOption = False,
+) -> None:
+    """Check that task directories are complete and consistent; exit with 1 if one is not."""
+    from orbit.lint import lint_task
+    from orbit.reports import catalogue
+    from orbit.tasks import all_tasks, find_task
+    from orbit.verification.verdict import Outcome
+
+    tasks = [find_task(name) for name in names] if names else all_tasks()
+    with _shell.progress() as progress:
+        found = {task.name: lint_task(task, deep=deep, progress=progress) for task in tasks}
+    if json:
+        _shell.show_json(found)
+    else:
+        _shell.show(catalogue.render_lint(found))
+    if any(item.outcome is Outcome.FAIL for evidence in found.values() for item in evidence):
+        raise typer.Exit(_shell.MEASURED_FAILURE)

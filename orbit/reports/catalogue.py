@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orbit.environments import environment_dir, environment_ready
@@ -12,6 +12,8 @@ from orbit.tasks import Task
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
+
+    from orbit.verification.verdict import Evidence
 
 
 def describe_task(task: Task) -> dict[str, Any]:
@@ -46,6 +48,18 @@ def render_tasks(tasks: Sequence[Task]) -> Table:
     table = _table("id", "title", "references")
     for task in tasks:
         table.add_row(escape(task.id), escape(task.title), ", ".join(describe_task(task)["references"]))
+    return table
+
+
+def render_lint(found: Mapping[str, Sequence[Evidence]]) -> Table:
+    """One row per check of every task."""
+    from rich.markup import escape
+
+    table = _table("task", "check", "outcome", "what")
+    for name, evidence in found.items():
+        for item in evidence:
+            colour = "green" if item.outcome == "pass" else "red"
+            table.add_row(escape(name), item.check, f"[{colour}]{item.outcome}[/]", escape(item.message))
     return table
 
 
