@@ -93,6 +93,8 @@ class Checker:
             case ast.ClassDef(name=name, bases=bases, decorator_list=users):
                 self._note_use([*bases, *users])
                 yield from self._definition(name, node)
+            case ast.keyword(arg=str(name), value=value):
+                yield from self._definition(name, value)
             case ast.MatchClass(kwd_attrs=names):
                 for name in names:
                     yield from self._attribute_name(name, node)
@@ -133,6 +135,8 @@ class Checker:
             yield Finding(Rule.CTYPES_ACCESS, node.lineno, name)
         if name == "__del__":
             yield Finding(Rule.BACKGROUND_WORK, node.lineno, "__del__ may run after the call")
+        if name in _TELLING:
+            yield Finding(ANY_OBJECT[name], node.lineno, f"something is named {name}", doubtful=True)
         if name in _INTERPRETER:
             yield Finding(Rule.INTROSPECTION, node.lineno, f"defines {name}")
 
@@ -152,6 +156,8 @@ class Checker:
             yield from self._imports.path(path, node.lineno)
         if node.attr in _SETTERS and any(not base.startswith("builtins.") for base in modules):
             yield Finding(Rule.MODULE_PATCHING, node.lineno, f"{modules[0]}.{node.attr}")
+        if node.attr in _SETTERS and not modules and self._escaped:
+            yield Finding(Rule.MODULE_PATCHING, node.lineno, f".{node.attr} of something", doubtful=True)
         if not modules:
             if node.attr in DOUBTFUL_ATTRIBUTES:
                 yield Finding(DOUBTFUL_ATTRIBUTES[node.attr], node.lineno, f".{node.attr}", doubtful=True)
@@ -212,11 +218,22 @@ class Checker:
             elif name == "device":
                 for text in strings:
                     yield from self._imports.device(text, node.lineno)
-            elif name in _SETTERS and len(node.args) > 2 - (name == "__delattr__"):
-                yield from self._store(node, self._resolver.paths(node.args[0]), ", by " + name)
             elif name in _MUTATORS and namespace_of(function.rpartition(".")[0]):
                 yield Finding(Rule.MODULE_PATCHING, node.lineno, function)
+            if name == "DataLoader" or function.startswith("scipy.optimize."):
+                yield from self._workers(node, function)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _SETTERS and node.args:
+            modules = _real(self._resolver.paths(node.args[0]))
+            if modules:
+                yield Finding(Rule.MODULE_PATCHING, node.lineno, f"{modules[0]}, by {node.func.attr}")
         yield from self._call_result(node)
+
+    def _workers(self, node: ast.Call, function: str) -> Iterator[Finding]:
+        for keyword in node.keywords:
+            values = self._resolver.constants(keyword.value)
+            alone = isinstance(keyword.value, ast.Constant) and keyword.value.value in (None, 0, 1)
+            if keyword.arg in ("num_workers", "workers") and not alone and not (values and values <= {0, 1}):
+                yield Finding(Rule.CHILD_PROCESS, node.lineno, f"{function}({keyword.arg}=...)", doubtful=True)
 
     def _call_result(self, node: ast.Call) -> Iterator[Finding]:
         """What a call is known to return: `getattr(os, "system")` is `os.system`."""

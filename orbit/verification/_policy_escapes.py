@@ -91,4 +91,6 @@ def _callee(parent: ast.AST | None, scopes: Scopes, resolver: Resolver) -> Paths
 
 def _may_be_given_a_module(callee: Paths) -> bool:
     """Pure containers, and `partial`, which only stores what it is given."""
-    return all(path.startswith("builtins.") or path == "functools.partial" for path in callee)
+    return all(
+        (path.startswith("builtins.") and path != "builtins.super") or path == "functools.partial" for path in callee
+    )

@@ -126,6 +126,9 @@ class _Builder:
                 self._declare(node, scope, module)
         for node, scope in declared:
             self._bind(node, scope)
+        for node, scope in declared:
+            if isinstance(node, ast.Assign):
+                self._bind_items(node, scope)
         module.hiding = _hidden_builtins(tree)
 
     # --- which scope a child is evaluated in ----------------------------------------------------------------------
@@ -242,6 +245,24 @@ class _Builder:
                     self._target(item, values[index] if paired else value, scope)
             case _:
                 pass
+
+    def _bind_items(self, node: ast.Assign, scope: Scope) -> None:
+        """`d[key] = value`: what is put into a container may be had back from it."""
+        for target in node.targets:
+            if not isinstance(target, ast.Subscript):
+                continue
+            binding = Assigned(node.value, self.scopes.of[node.value])
+            match target.value:
+                case ast.Name(id=name):
+                    owner: Scope | None = scope.outer.get(name, scope)
+                    while owner is not None and name not in owner.bindings:
+                        owner = owner.parent
+                    if owner is not None:
+                        owner.bindings[name].append(binding)
+                case ast.Attribute(attr=name):
+                    self.scopes.attributes[name].append(binding)
+                case _:
+                    pass
 
     def _match_subject(self, node: ast.AST) -> ast.expr | None:
         parent: ast.AST | None = node
