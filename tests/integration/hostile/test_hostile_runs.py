@@ -6,21 +6,16 @@ A plain interpreter with NumPy stands in for a framework's environment, since no
 from __future__ import annotations
 
 import ast
-import os
 import re
-import shutil
 import socket
 import sys
-import tempfile
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from orbit.verification.execution import Execution, ExecutionRequest, ExecutionStatus, Limits, read_outputs
-from orbit.verification.sandbox import Kind, LocalExecutor, probe_sandbox
+from orbit.verification.sandbox import Kind, LocalExecutor
 
 from .cases import ARTIFACTS, CASES, CLOCK, ESCAPE, GREEDY, NO_RESULT, Case
 
@@ -28,60 +23,6 @@ REPOSITORY = Path(__file__).parents[3]
 LIMITS = {"timeout_sec": 20.0, "memory_bytes": 2 * 2**30, "output_bytes": 64 * 2**20, "n_processes": 512}
 WITHOUT_SANDBOX = [case for case in (*NO_RESULT, *GREEDY, *CLOCK, *ESCAPE) if not case.needs_sandbox]
 """Those that confinement has to do with; what the child makes of a result is the same everywhere."""
-
-
-@pytest.fixture(scope="session")
-def open_base() -> Iterator[Path]:
-    """A directory that every user may enter, unlike pytest's own and the home of root."""
-    directory = Path(tempfile.mkdtemp(prefix="orbit-test-"))
-    directory.chmod(0o755)
-    yield directory
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def python(open_base: Path) -> Path:
-    """The interpreter of the tests by a path that marks every command line of this test session."""
-    environment = open_base / f"environment-{uuid.uuid4().hex}"
-    environment.symlink_to(sys.prefix)
-    return environment / "bin" / "python"
-
-
-@pytest.fixture(scope="session")
-def open_python(open_base: Path) -> Path:
-    """An interpreter with NumPy and nothing else that every user may read, also where the tests' own is root's."""
-    base, target = Path(sys.base_prefix), open_base / f"python-{uuid.uuid4().hex}"
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    ignored = shutil.ignore_patterns(
-        "test", "site-packages", "__pycache__", "idlelib", "tkinter", "ensurepip", "*.a", "config-*"
-    )
-    shutil.copytree(base / "lib" / version, target / "lib" / version, ignore=ignored, copy_function=_link)
-    for library in (base / "lib").glob("libpython*.so*"):
-        shutil.copy2(library, target / "lib" / library.name)
-    (target / "bin").mkdir()
-    shutil.copy2(Path(sys.executable).resolve(), target / "bin" / "python")
-    packages = Path(np.__file__).parents[1]
-    for source in (packages / "numpy", packages / "numpy.libs"):
-        if source.is_dir():
-            ignored = shutil.ignore_patterns("tests", "__pycache__")
-            shutil.copytree(
-                source, target / "lib" / version / "site-packages" / source.name, ignore=ignored, copy_function=_link
-            )
-    return target / "bin" / "python"
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
-@pytest.fixture(scope="session")
-def bubblewrap() -> None:
-    problem = probe_sandbox().detail
-    if problem:
-        pytest.skip(problem)
 
 
 @pytest.fixture
@@ -114,20 +55,6 @@ def execute(case: Case, kind: Kind, python: Path, output_dir: Path, port: int = 
     return LocalExecutor(lambda _role, _framework: python, lambda _framework: ["numpy"], kind=kind).run(request)
 
 
-def survivors(python: Path) -> list[str]:
-    """Command lines of living processes that were started with this interpreter."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(python) in command:
-                found.append(command)
-    return found
-
-
 def check(case: Case, execution: Execution, output_dir: Path) -> None:
     assert execution.status in case.statuses, f"{execution.status}: {execution.message}\n{execution.traceback}"
     assert re.search(case.message, execution.message), execution.message
@@ -135,7 +62,7 @@ def check(case: Case, execution: Execution, output_dir: Path) -> None:
     assert "runner.pyz" not in execution.traceback
     assert len(execution.message) < 3000
     assert (output_dir / "execution.json").is_file()
-    assert (output_dir / "stdout.txt").stat().st_size <= Limits().log_bytes
+    assert all(path.stat().st_size <= Limits().log_bytes for path in output_dir.glob("std*.txt"))
     assert (output_dir / "result.npz").exists() == (execution.status is ExecutionStatus.OK)
     if execution.status is ExecutionStatus.OK:
         assert read_outputs(output_dir, 2**20)["value"] == case.value
@@ -149,6 +76,7 @@ def test_in_the_sandbox(
     case: Case,
     bubblewrap: None,
     python: Path,
+    survivors: Callable[[Path], list[str]],
     tmp_path: Path,
     listener: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -164,7 +92,12 @@ def test_in_the_sandbox(
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("case", WITHOUT_SANDBOX, ids=lambda case: case.name)
 def test_as_a_plain_process(
-    case: Case, open_python: Path, tmp_path: Path, listener: int, monkeypatch: pytest.MonkeyPatch
+    case: Case,
+    open_python: Path,
+    survivors: Callable[[Path], list[str]],
+    tmp_path: Path,
+    listener: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ORBIT_TEST_CREDENTIAL", "secret")
     execution = execute(case, "process", open_python, tmp_path / "out", listener)
