@@ -73,13 +73,7 @@ def from_quimb(state: MatrixProductState) -> Mps:
     """Tensors of an open-boundary quimb state, whatever the order of its axes; read by index name."""
     tensors: Mps = []
     for site in range(state.L):
-        tensor = state[site]
-        names = [state.site_ind(site)]
-        if site > 0:
-            names.insert(0, next(iter(tensor.bonds(state[site - 1]))))
-        if site < state.L - 1:
-            names.append(next(iter(tensor.bonds(state[site + 1]))))
-        array = np.asarray(tensor.transpose(*names).data, dtype=np.complex128)
+        array = np.asarray(state[site].transpose(*_index_names(state, site)).data, dtype=np.complex128)
         shape = (1,) * (site == 0) + array.shape + (1,) * (site == state.L - 1)
         scale = 10.0 ** float(state.exponent) if site == 0 else 1.0
         tensors.append(np.asarray(array.reshape(shape) * scale, dtype=np.complex128))
@@ -87,10 +81,26 @@ def from_quimb(state: MatrixProductState) -> Mps:
 
 
 def to_quimb(tensors: Mps) -> MatrixProductState:
-    """A quimb state with axes (left, physical, right), the outer bonds left out, and physical indices k0, k1, ..."""
+    """A quimb state with physical indices k0, k1, ... and the axis order that two-site DMRG leaves.
+
+    That is (left, physical, right) with the outer bonds left out; quimb's constructor would put the physical axis last.
+    """
     from quimb.tensor import MatrixProductState
 
-    return MatrixProductState([tensors[0][0], *tensors[1:-1], tensors[-1][:, :, 0]], shape="lpr")
+    state = MatrixProductState([tensors[0][0], *tensors[1:-1], tensors[-1][:, :, 0]], shape="lpr")
+    for site in range(state.L):
+        state[site].transpose_(*_index_names(state, site))
+    return state
+
+
+def _index_names(state: MatrixProductState, site: int) -> list[str]:
+    """Left bond, physical index and right bond of a site, as far as they exist."""
+    tensor, names = state[site], [state.site_ind(site)]
+    if site > 0:
+        names.insert(0, next(iter(tensor.bonds(state[site - 1]))))
+    if site < state.L - 1:
+        names.append(next(iter(tensor.bonds(state[site + 1]))))
+    return names
 
 
 # --- evolution and overlaps -------------------------------------------------------------------------------------

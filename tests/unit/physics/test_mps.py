@@ -78,6 +78,10 @@ def test_quimb_states_are_read_by_index_name():
     state = mps.to_quimb(tensors)
     assert isinstance(state, quimb.MatrixProductState)
     assert np.asarray(state.to_dense()).ravel() == pytest.approx(mps.dense_state(tensors), abs=1e-13)
+    for site, tensor in enumerate(tensors):
+        assert state[site].inds[int(site > 0)] == f"k{site}"
+        outer_left, outer_right = site == 0, site == 5
+        assert state[site].shape == tensor.shape[outer_left : 3 - outer_right]
     for site in range(6):  # turn the axes of every tensor around
         state[site].transpose_(*reversed(state[site].inds))
     state.exponent = 1.0
