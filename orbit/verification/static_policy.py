@@ -20,7 +20,7 @@ from orbit.verification._policy_rules import (
     failure_mode_of,
     outcome_of,
 )
-from orbit.verification._policy_text import Source, UnreadableSourceError, count_lines, data_findings, read
+from orbit.verification._policy_text import UnreadableSourceError, count_lines, data_findings, read
 from orbit.verification.verdict import Contract, Evidence, Outcome, Stage
 
 _MAX_MESSAGE = 300
@@ -110,4 +110,4 @@ def _row(finding: Finding, contract: Contract) -> Evidence:
     )
 
 
-__all__ = ["Source", "StaticPolicyLists", "check_source", "effective_lines", "stage"]
+__all__ = ["StaticPolicyLists", "check_source", "effective_lines", "stage"]

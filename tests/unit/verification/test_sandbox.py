@@ -196,7 +196,7 @@ class TestLimits:
         closed = tmp_path / "environment"
         closed.mkdir(mode=0o700)
         layout = _bwrap.Interpreter(closed / "bin" / "python", (closed,), ())
-        with pytest.raises(SetupError, match=f"chmod o\\+rx {closed}"):
+        with pytest.raises(SetupError, match=f"chmod -R o\\+rX {closed}"):
             sandbox._check_readable(layout, through_parents=False)
         closed.chmod(0o755)
         sandbox._check_readable(layout, through_parents=False)
