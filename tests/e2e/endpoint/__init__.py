@@ -9,7 +9,7 @@ the n-th request of an agent's conversation with the n-th turn of a script:
 
 What Codex 0.171 and Claude Code 2.1 do with it, seen by trying:
 
-* A failed, rate-limited or cut answer is asked for again, and takes the script's next turn. Codex gives up after 5 tries
+* A failed, rate-limited or cut answer is asked for again and takes the next turn. Codex gives up after 5 tries
   (30 requests for a 5xx, 26 s, exit code 1, event `turn.failed`); Claude Code after 10 with growing pauses, several
   minutes, unless `CLAUDE_CODE_MAX_RETRIES` says otherwise.
 * A refusal in the protocol's own form ends Claude Code with exit code 1 and `"stop_reason": "refusal"` in its `result`
