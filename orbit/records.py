@@ -6,11 +6,20 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from orbit.errors import DataError
+
+
+def _encodable(value: Any) -> Any:
+    """Half a surrogate pair, which hostile text may hold, has no encoding; it is written as an escape."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_encodable)]
+"""Text that somebody else wrote."""
 
 
 class Record(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
-from orbit.records import Record
+from orbit.records import Record, Text
 from orbit.verification.verdict import Sandbox
 
 Role = Literal["candidate", "reference"]
@@ -77,8 +77,8 @@ class Execution(Record):
     name: str
     role: Role
     status: ExecutionStatus
-    message: str = ""
-    traceback: str = ""
+    message: Text = ""
+    traceback: Text = ""
     runtime_sec: float | None = None
     import_sec: float | None = None
     framework_import_sec: float | None = None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from orbit.records import Record
+from orbit.records import Record, Text
 
 
 class Outcome(StrEnum):
@@ -69,9 +69,9 @@ class Evidence(Record):
 
     check: str
     outcome: Outcome
-    value: float | int | str | None = None
-    limit: float | int | str | None = None
-    message: str = ""
+    value: float | int | Text | None = None
+    limit: float | int | Text | None = None
+    message: Text = ""
     run: str = ""
 
 
@@ -80,8 +80,14 @@ class Stage(Record):
 
     status: StageStatus
     evidence: list[Evidence] = Field(default_factory=list)
-    reason: str = ""
+    reason: Text = ""
     failure_mode: FailureMode | None = None
+
+    @model_validator(mode="after")
+    def _mode_of_a_failure(self) -> Self:
+        if (self.status is StageStatus.FAIL) != (self.failure_mode is not None):
+            raise ValueError(f"a stage that ended {self.status} cannot have failure mode {self.failure_mode}")
+        return self
 
     @classmethod
     def from_evidence(cls, evidence: Iterable[Evidence], failure_mode: FailureMode) -> Stage:
@@ -146,7 +152,7 @@ class Verdict(Record):
     contract: Contract
     validity: Validity
     failure_mode: FailureMode | None = None
-    summary: str
+    summary: Text
     reward: int = Field(ge=0, le=1)
     stages: dict[str, Stage]
     timing: Timing
@@ -154,7 +160,7 @@ class Verdict(Record):
     host: dict[str, str | int | float | None] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     artifact_sha256: str | None = None
-    artifact_name: str = ""
+    artifact_name: Text = ""
     evaluator_digest: str = ""
     seed: int
     verified_at: str
@@ -179,11 +185,13 @@ def decide(stages: Mapping[str, Stage], *, resolved: frozenset[str] = frozenset(
 
     Args:
         stages: stage name to stage.
-        resolved: names of stages whose flag or failure a reviewer decided in the artifact's favour.
+        resolved: names of stages that a reviewer decided in the artifact's favour. That settles a flag of any stage, but
+            a failure only of the audit: no opinion overturns a number.
     """
+    overturned = resolved & {"semantic_audit"}
     for name in STAGES:
         stage = stages.get(name)
-        if stage is not None and stage.status is StageStatus.FAIL and name not in resolved:
+        if stage is not None and stage.status is StageStatus.FAIL and name not in overturned:
             return Decision(validity=Validity.INVALID, failure_mode=stage.failure_mode, deciding_stage=name)
     for name in STAGES:
         stage = stages.get(name)

@@ -126,3 +126,11 @@ def test_complaint_names_file_key_and_value_on_one_line(
         read_record(path, Box)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+
+
+def test_hostile_text_can_be_written(tmp_path):
+    from orbit.verification.verdict import Evidence, Outcome
+
+    evidence = Evidence(check="x", outcome=Outcome.FAIL, message="half \ud800 a pair", value="\udfff")
+    write_json(tmp_path / "evidence.json", evidence)
+    assert "half \\\\ud800 a pair" in (tmp_path / "evidence.json").read_text()

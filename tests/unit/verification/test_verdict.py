@@ -137,7 +137,17 @@ RESOLVED: list[tuple[str, set[str], Validity, str | None]] = [
     (".pppps.", {"semantic_audit"}, PROVISIONAL, "semantic_audit"),
     (".pppppE", {"semantic_audit"}, ERROR, "semantic_audit"),
     (".pppspp", {"probes"}, ERROR, "probes"),
+    # no opinion overturns a number
+    (".ppFppp", {"functional"}, INVALID, "functional"),
+    (".FppppF", {"static_policy", "semantic_audit"}, INVALID, "static_policy"),
 ]
+
+
+def test_only_a_failed_stage_has_a_failure_mode() -> None:
+    with pytest.raises(ValueError, match="cannot have failure mode"):
+        Stage(status=StageStatus.PASS, failure_mode=FailureMode.POLICY_VIOLATION)
+    with pytest.raises(ValueError, match="cannot have failure mode None"):
+        Stage(status=StageStatus.FAIL)
 
 
 @pytest.mark.parametrize(("letters", "resolved", "validity", "deciding"), RESOLVED)
