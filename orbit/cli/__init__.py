@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     except OrbitError as error:
         _leave(str(error))
     except HarnessError as error:
-        _leave(f"the harness failed, not the artifact: {error} (--debug shows where)")
+        _leave(f"the harness failed, not the artifact (--debug shows where): {error}")
     except KeyboardInterrupt:
         sys.exit(_shell.INTERRUPTED)
     except Exception:  # noqa: BLE001 - the boundary of the process: a defect of ours keeps its traceback and is no "measured failure"
@@ -42,5 +42,5 @@ def main(arguments: list[str] | None = None) -> None:
 def _leave(text: str) -> None:
     if _shell.debug_enabled():
         traceback.print_exc()
-    print(f"orbit: {' '.join(text.split())}", file=sys.stderr)
+    print(f"orbit: {' '.join(text.splitlines()[:1]) or 'failed'}", file=sys.stderr)
     sys.exit(_shell.USAGE)

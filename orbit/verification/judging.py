@@ -7,6 +7,8 @@ warm over a verification, never blocks harbor's event loop, and can be killed wi
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -48,7 +50,8 @@ class Judge:
 
     def __init__(self, task: Task, contract: Contract, seed: int) -> None:
         self._task, self._contract, self._seed = task, contract, seed
-        self._pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+        spawning = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(max_workers=1, mp_context=spawning, initializer=_end_with_parent)
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +101,18 @@ class Judge:
             raise HarnessError("the judging process died, most likely for lack of memory") from error
         except Exception as error:  # process boundary: a defect of a judge is an outcome, with its traceback kept
             raise HarnessError(f"judging failed: {type(error).__name__}: {error}\n{error.__cause__ or ''}") from error
+
+
+def _end_with_parent() -> None:
+    """Have this worker end when its parent is killed; a pool's worker would wait for work for ever."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
 def _rng(seed: int, *purpose: int) -> np.random.Generator:
