@@ -12,8 +12,8 @@ from orbit.physics.hamiltonians import Hamiltonian, Term
 SX: Matrix = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.complex128) / np.sqrt(2)
 SY: Matrix = np.array([[0, -1j, 0], [1j, 0, -1j], [0, 1j, 0]], dtype=np.complex128) / np.sqrt(2)
 SZ: Matrix = np.diag([1, 0, -1]).astype(np.complex128)
-TRANSVERSE: Matrix = np.kron(SX, SX) + np.kron(SY, SY)
-LONGITUDINAL: Matrix = np.kron(SZ, SZ)
+TRANSVERSE: Matrix = np.asarray(np.kron(SX, SX) + np.kron(SY, SY), dtype=np.complex128)
+LONGITUDINAL: Matrix = np.asarray(np.kron(SZ, SZ), dtype=np.complex128)
 HEISENBERG: Matrix = TRANSVERSE + LONGITUDINAL
 BIQUADRATIC: Matrix = HEISENBERG @ HEISENBERG
 PHASE_PI: Matrix = np.diag([-1, 1, -1]).astype(np.complex128)

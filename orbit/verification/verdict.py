@@ -185,8 +185,8 @@ def decide(stages: Mapping[str, Stage], *, resolved: frozenset[str] = frozenset(
 
     Args:
         stages: stage name to stage.
-        resolved: names of stages that a reviewer decided in the artifact's favour. That settles a flag of any stage, but
-            a failure only of the audit: no opinion overturns a number.
+        resolved: names of stages that a reviewer decided in the artifact's favour. That settles a flag of any stage,
+            but a failure only of the audit: no opinion overturns a number.
     """
     overturned = resolved & {"semantic_audit"}
     for name in STAGES:
