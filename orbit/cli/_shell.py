@@ -21,6 +21,9 @@ MEASURED_FAILURE = 1
 USAGE = 2
 INTERRUPTED = 130
 
+WORTH_KEEPING_SEC = 0.5
+"""Steps that took less, such as the lines of an installer, do not stay on a terminal."""
+
 _debug = False
 
 
@@ -90,8 +93,8 @@ def _plain(value: Any) -> Any:
 def progress() -> Iterator[Callable[[str], None]]:
     """Show on standard error what is running and for how long.
 
-    On a terminal the current line is alive and earlier ones stay above it with their duration; elsewhere each line is
-    printed when it begins, with the seconds since the start.
+    On a terminal the current line is alive and earlier ones, if they took long, stay above it with their duration;
+    elsewhere each line is printed when it begins, with the seconds since the start.
     """
     console = stderr()
     if console.is_terminal:
@@ -113,7 +116,9 @@ def _live_progress(console: Console) -> Iterator[Callable[[str], None]]:
     def finish(display: Progress) -> None:
         if current:
             text, since = current.pop()
-            display.console.print(f"  [dim]{time.monotonic() - since:7.1f} s[/]  {escape(text)}")
+            took = time.monotonic() - since
+            if took >= WORTH_KEEPING_SEC:
+                display.console.print(f"  [dim]{took:7.1f} s[/]  {escape(text)}")
 
     with Progress(*columns, console=console, transient=True) as display:
         line = display.add_task("starting", total=None)

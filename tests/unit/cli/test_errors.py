@@ -1,6 +1,7 @@
 """Exit codes and the one line that a user gets."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,14 +129,21 @@ def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> 
     assert "running [timed]" in captured.err
 
 
-def test_live_progress_on_a_terminal_shows_markup_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_live_progress_on_a_terminal_keeps_what_took_long_and_shows_markup_as_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from rich.console import Console
 
     console = Console(file=sys.stdout, force_terminal=True, width=100)
     with _shell._live_progress(console) as report:
+        monkeypatch.setattr(_shell, "WORTH_KEEPING_SEC", 0.0)
         report("first [bold]line[/bold]")
         report("second")
-    assert "first [bold]line[/bold]" in capsys.readouterr().out
+        monkeypatch.setattr(_shell, "WORTH_KEEPING_SEC", 1e9)
+        report("third")
+    out = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().out)
+    assert "s  first [bold]line[/bold]" in out
+    assert "s  second" not in out
 
 
 def _every_command() -> list[tuple[str, Callable[..., object]]]:
