@@ -15,7 +15,7 @@ from orbit.images import _base, _engine, _recipe
 from orbit.images._inspect import ImageInfo, check_image, image_name
 from orbit.paths import data_root
 
-_STEP = re.compile(r"^(#\d+) (\[[^\]]+\] .*|exporting .*)$")
+_STEP = re.compile(r"^(#\d+) (\[(?!internal)[^\]]+\] .*|exporting .*)$")
 _MOUNT = re.compile(r"--mount=\S+")
 _STEP_WIDTH = 110
 _CONTEXT_FILES = ("Dockerfile", "with-ca-bundle")

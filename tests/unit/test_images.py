@@ -200,7 +200,7 @@ def test_a_failed_build_tells_the_line_that_says_why(docker):
 
 
 def test_progress_is_one_line_per_step(docker):
-    step = "#7 [stage-2 2/9] RUN --mount=type=secret,id=x sh run"
+    step = "#1 [internal] load build context\n#7 [stage-2 2/9] RUN --mount=type=secret,id=x sh run"
     docker.answer("buildx build", f"{step}\n#7 1.2 noise\n{step}\n#8 exporting to image\n")
     docker.holds(inspected())
     lines: list[str] = []
