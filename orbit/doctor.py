@@ -139,7 +139,24 @@ def _container_engine() -> list[Finding]:
         )
         message = f"{reason}; only --environment docker and podman need one"
         return [Finding(name="container engine", level=Level.OPTIONAL, message=message, fix=fix)]
-    return [Finding(name="container engine", level=Level.OK, message=f"docker API, engine {version}")]
+    return [Finding(name="container engine", level=Level.OK, message=f"docker API, engine {version}"), *_images()]
+
+
+def _images() -> list[Finding]:
+    """The framework images, asked for only where an engine answers."""
+    from orbit.frameworks import all_frameworks
+    from orbit.images import check_image
+
+    findings = []
+    for framework in all_frameworks():
+        name = f"image {framework.name}"
+        try:
+            image = check_image(framework)
+            findings.append(Finding(name=name, level=Level.OK, message=f"{image.name} is current"))
+        except OrbitError as error:
+            message, fix = str(error).partition(";")[0], f"orbit images build {framework.name}"
+            findings.append(Finding(name=name, level=Level.OPTIONAL, message=message, fix=fix))
+    return findings
 
 
 def _api_keys() -> list[Finding]:

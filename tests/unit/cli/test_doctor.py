@@ -4,6 +4,7 @@ import json
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -97,6 +98,18 @@ def test_an_engine_that_does_not_answer_is_optional() -> None:
     engine = found("container engine")
     assert engine.level is Level.OPTIONAL
     assert engine.fix
+
+
+def test_images_are_looked_at_where_an_engine_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SimpleNamespace(version=lambda: {"Version": "99.1"}, close=lambda: None)
+    monkeypatch.setattr("docker.from_env", lambda timeout: engine)
+    monkeypatch.setattr("orbit.images.check_image", failing(SetupError("orbit-x:1: no such image; build it")))
+    assert found("container engine").message == "docker API, engine 99.1"
+    image = found("image tensorcircuit")
+    assert (image.level, image.message) == (Level.OPTIONAL, "orbit-x:1: no such image")
+    assert image.fix == "orbit images build tensorcircuit"
+    monkeypatch.setattr("orbit.images.check_image", lambda framework: SimpleNamespace(name="orbit-x:1"))
+    assert found("image tensorcircuit").level is Level.OK
 
 
 @pytest.mark.parametrize(
