@@ -36,7 +36,7 @@ __all__ = [
 
 Kind = Literal["bubblewrap", "process"]
 
-STOP_SEC = 30.0
+STOP_SEC = 90.0
 MEMORY_SHARE = 0.95
 """No run may use more of the machine's memory than this: beyond it the kernel kills, and perhaps not the run."""
 
@@ -261,5 +261,5 @@ def _check_readable(layout: _bwrap.Interpreter, *, through_parents: bool) -> Non
         for directory in (root, *root.parents) if through_parents else (root,):
             needed = 0o001 if directory in root.parents else 0o005
             if directory.stat().st_mode & needed != needed:
-                fix = f"chmod o+rx {directory}" if directory == root else "install bubblewrap"
+                fix = f"chmod -R o+rX {directory}" if directory == root else "install bubblewrap"
                 raise SetupError(f"{directory}: not readable to the unprivileged user that runs artifacts; {fix}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -73,15 +74,13 @@ def survivors() -> Callable[[Path], list[str]]:
     """Finds living processes that were started with an interpreter, by their command lines."""
 
     def find(python: Path) -> list[str]:
-        found = []
-        for process in Path("/proc").iterdir():
-            if process.name.isdigit():
-                try:
-                    command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                except OSError:
-                    continue
-                if str(python) in command:
-                    found.append(command)
-        return found
+        found = set()
+        for _ in range(5):  # one look can miss a chain of processes that fork and leave
+            for process in Path("/proc").iterdir():
+                if process.name.isdigit():
+                    with contextlib.suppress(OSError):
+                        command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                        found |= {command} if str(python) in command else set()
+        return sorted(found)
 
     return find

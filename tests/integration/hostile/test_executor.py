@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -84,6 +85,8 @@ def test_runs_an_artifact(kind: Kind, bubblewrap: None, open_python: Path, pytho
     assert execution.versions["python"].startswith("3.")
     assert execution.peak_memory_bytes is not None
     assert 10 * 2**20 < execution.peak_memory_bytes < 2**30
+    assert execution.sandbox is not None
+    assert not execution.sandbox.network or platform.machine() not in ("x86_64", "aarch64")
     assert Execution.model_validate_json((tmp_path / "out" / "execution.json").read_text()) == execution
 
 
@@ -240,6 +243,22 @@ def test_nothing_outlives_us(
     wait_until(lambda: not mine())
     wait_until(lambda: not list(marked.iterdir()))
     assert not (tmp_path / "out" / "execution.json").exists()
+
+
+def test_the_sandbox_dies_with_the_runner(bubblewrap: None, python: Path, survivors: Survivors, tmp_path: Path) -> None:
+    local = executor(python)
+
+    def kill_the_parent() -> None:
+        wait_until(lambda: any("runner.pyz child" in line for line in survivors(python)))
+        for parent in list(local._parents):
+            parent.kill()
+
+    thread = threading.Thread(target=kill_the_parent)
+    thread.start()
+    with pytest.raises(HarnessError, match="ended with status -9"):
+        local.run(make_request(tmp_path, (ARTIFACTS / "daemon.py").read_text().replace("return", "time.sleep(600) #")))
+    thread.join()
+    wait_until(lambda: not survivors(python), timeout_sec=10)
 
 
 def test_stop_ends_runs_of_other_threads(bubblewrap: None, python: Path, survivors: Survivors, tmp_path: Path) -> None:

@@ -9,4 +9,4 @@ def run_solution(config):
         try:
             os.fork()
         except OSError:
-            time.sleep(0.01)
+            time.sleep(0.2)
