@@ -58,17 +58,22 @@ def run_solution(config):
     couplings = jnp.asarray(np.arange(n) < n - 1, dtype=jnp.float32)
 
     def select(state, unitary):
-        circuit = tc.Circuit(n, inputs=state)
-        circuit.unitary(0, 1, 2, unitary=unitary)
-        circuit.post_select(0, keep=0)
-        state = circuit.state()
+        def act(column):
+            circuit = tc.Circuit(3, inputs=column)
+            circuit.unitary(0, 1, 2, unitary=unitary)
+            circuit.post_select(0, keep=0)
+            return circuit.state()
+
+        state = jax.vmap(act, 1, 1)(state.reshape(8, -1)).reshape(-1)
         probability = jnp.sum(jnp.abs(state) ** 2)
         return turn(state / jnp.sqrt(probability), 2), probability
 
     def measure(state, coupling):
-        circuit = tc.Circuit(n, inputs=state)
-        bond, field = circuit.expectation_ps(z=[0, 1]), circuit.expectation_ps(x=[0])
-        return turn(state, 1), -jnp.real(coupling * bond + config["transverse_field"] * field)
+        def observe(column):
+            circuit = tc.Circuit(2, inputs=column)
+            return coupling * circuit.expectation_ps(z=[0, 1]) + config["transverse_field"] * circuit.expectation_ps(x=[0])
+
+        return turn(state, 1), -jnp.sum(jnp.real(jax.vmap(observe, 1)(state.reshape(4, -1))))
 
     def loss(parameters):
         unitaries = jax.vmap(jax.vmap(pass_unitary))(pass_angles(parameters, n, n_steps))
