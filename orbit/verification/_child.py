@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
+import io
 import json
 import os
 import resource
@@ -133,8 +134,9 @@ def installed_versions() -> dict[str, str]:
 def _hide_ourselves(solution: str) -> None:
     """Leave no `orbit` to import and no path to it; not a safeguard, it keeps a candidate's mistakes its own."""
     sys.argv = [solution]
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  we end by being killed, with no last flush
+    for stream in (sys.stdout, sys.stderr):  # we end by being killed, with no last flush
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
     sys.path[:] = [entry for entry in sys.path if entry != _BUNDLE]
     for name in [name for name in sys.modules if name.partition(".")[0] == "orbit"]:
         del sys.modules[name]
