@@ -8,7 +8,7 @@ significant; cotangents are those of `orbit.physics.dense`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 
@@ -23,7 +23,7 @@ _GROUP = 4
 
 def product_vector(factors: Sequence[NDArray[np.complex128]]) -> State:
     """Tensor product of one-qubit vectors, the first most significant."""
-    return np.asarray(reduce(np.kron, factors), dtype=np.complex128)
+    return _kron(factors)
 
 
 def apply_layer(matrices: Matrices, state: State) -> State:
@@ -120,11 +120,15 @@ def _weights(state: State) -> NDArray[np.float64]:
     return np.asarray(state.real**2 + state.imag**2)
 
 
+def _kron(factors: Iterable[NDArray[np.complex128]]) -> NDArray[np.complex128]:
+    return reduce(lambda left, right: np.asarray(np.kron(left, right)), factors)
+
+
 def _groups(matrices: Matrices) -> Iterator[tuple[int, NDArray[np.complex128]]]:
     """First qubit and merged matrix of each group of neighbouring qubits, none much smaller than the others."""
     n_qubits = len(matrices)
     for qubits in np.array_split(np.arange(n_qubits), max(1, n_qubits // _GROUP)):
-        yield int(qubits[0]), np.asarray(reduce(np.kron, matrices[qubits]))
+        yield int(qubits[0]), _kron(matrices[qubits])
 
 
 def _rotate(merged: NDArray[np.complex128], state: State) -> State:

@@ -37,7 +37,7 @@ class CzHyperedgeEvaluator(Evaluator):
     def initial_parameters(self, config: Config) -> NDArray[np.float64]:
         """Normal with the scale, shape (n_layers, n_qubits, 3)."""
         shape = (config["n_layers"], config["n_qubits"], 3)
-        return config["initial_parameter_scale"] * np.random.default_rng(config["seed"]).standard_normal(shape)
+        return np.random.default_rng(config["seed"]).normal(0.0, config["initial_parameter_scale"], shape)
 
     def draw_timed(self, defaults: Config, rng: np.random.Generator) -> Config:
         """A drawn seed."""
@@ -176,7 +176,7 @@ class CzHyperedgeEvaluator(Evaluator):
 
 
 def _ground_energy_density(config: Config) -> float:
-    n = config["n_qubits"]
+    n: int = config["n_qubits"]
     return ising_ground_energy(n, config["x_strength"], config["zz_strength"]) / n
 
 
