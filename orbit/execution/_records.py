@@ -39,6 +39,8 @@ def trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRec
     error = result.exception_info
     message = error.exception_message if error else ""
     ending = outcomes.classify(error.exception_type if error else None, message)
+    if ending is Ending.COMPLETED and verdict is not None and verdict.failure_mode is FailureMode.SAFETY_REFUSAL:
+        ending = Ending.REFUSAL
     conclusion = conclude(ending, verdict, has_artifact=has_artifact)
     suite, _, _task = cell.task.partition("/")
     return TrialRecord(
@@ -90,6 +92,8 @@ def conclude(ending: Ending, verdict: Verdict | None, *, has_artifact: bool) -> 
         return {"disposition": disposition, **unjudged}
     if disposition is Disposition.FAILED_TRIAL:
         mode: FailureMode | None = outcomes.failure_mode_without_artifact(ending)
+        if mode is FailureMode.AGENT_NO_ARTIFACT and verdict is not None:
+            mode = verdict.failure_mode
         return {"disposition": disposition, "validity": Validity.INVALID, "failure_mode": mode, "reward": 0}
     if verdict is None or verdict.validity is Validity.ERROR:
         return {"disposition": Disposition.HARNESS_ERROR, **unjudged}

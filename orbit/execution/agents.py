@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 REFERENCE = "reference"
 NOP = "nop"
 _FILE = "file:"
-_PREINSTALLED = ("codex", "claude-code")
-"""Agents whose command line is in our images, so that nothing is installed at run time."""
+_PREINSTALLED = {
+    "codex": "orbit.execution.installed:OrbitCodex",
+    "claude-code": "orbit.execution.installed:OrbitClaudeCode",
+}
+"""Agents whose command line is in our images, so that nothing is installed at run time, and their adapters."""
 
 _PROVIDER_HOSTS = {"codex": ("api.openai.com",), "claude-code": ("api.anthropic.com",)}
 _UNKNOWN_HOSTS = ("the model endpoint",)
@@ -126,6 +129,7 @@ class AgentSpec:
             options["reasoning_effort"] = self.effort
         return AgentConfig(
             name=self.name,
+            import_path=_PREINSTALLED.get(self.name),
             model_name=self.model,
             base_url=self.base_url,
             model_api_key_name=self.key_variable,

@@ -21,6 +21,7 @@ from harbor.verifier.base import BaseVerifier
 
 from orbit.assembly import ARTIFACT_PATH
 from orbit.errors import HarnessError
+from orbit.execution._agent_logs import final_message, is_refusal
 from orbit.execution._protocol import EVENTS, Done, Failed, JobEnded, Progress, RunJob, VerificationRequest
 from orbit.execution._reporting import REPORT
 from orbit.execution.container import prepare_environment, run_in_environment
@@ -50,6 +51,7 @@ VERIFICATION_DIR = "verification"
 _MAX_ARTIFACT_BYTES = 16 * 2**20
 _LINE_LIMIT_BYTES = 16 * 2**20
 _END_SEC = 10.0
+_MAX_MESSAGE_CHARS = 2000
 
 
 class OrbitVerifier(BaseVerifier):
@@ -80,7 +82,7 @@ class OrbitVerifier(BaseVerifier):
         artifact = self.trial_paths.host_artifact_path(MAIN_SERVICE_NAME, ARTIFACT_PATH)
         problem = problem_with_artifact(artifact)
         if problem is not None:
-            verdict = verdict_without_artifact(self._cell, problem)
+            verdict = verdict_without_artifact(self._cell, problem, final_message(self.trial_paths.agent_dir))
             write_json(self._out_dir / "verdict.json", verdict)
         else:
             await self._verify_in_worker(artifact)
@@ -193,11 +195,16 @@ def problem_with_artifact(path: Path) -> str | None:
     return None
 
 
-def verdict_without_artifact(cell: CellRecord, problem: str) -> Verdict:
-    """The verdict on an agent that left nothing to judge."""
-    evidence = Evidence(check="artifact_exists", outcome=Outcome.FAIL, message=problem)
+def verdict_without_artifact(cell: CellRecord, problem: str, message: str | None = None) -> Verdict:
+    """The verdict on an agent that left nothing to judge; its last message may say that it refused."""
+    evidence = [Evidence(check="artifact_exists", outcome=Outcome.FAIL, message=problem)]
+    mode = FailureMode.AGENT_NO_ARTIFACT
+    if message is not None and is_refusal(message):
+        mode = FailureMode.SAFETY_REFUSAL
+        problem = f"the agent refused, by its last message, and {problem.removeprefix('the agent ')}"
+        evidence.append(Evidence(check="refusal", outcome=Outcome.FLAG, message=message[:_MAX_MESSAGE_CHARS]))
     stages = {name: Stage.skipped("no artifact") for name in STAGES}
-    stages["solving"] = Stage.from_evidence([evidence], FailureMode.AGENT_NO_ARTIFACT)
+    stages["solving"] = Stage.from_evidence(evidence, mode)
     decision = decide(stages)
     task = find_task(cell.task)
     return Verdict(
