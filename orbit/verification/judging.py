@@ -6,6 +6,7 @@ warm over a verification, never blocks harbor's event loop, and can be killed wi
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import threading
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import psutil
 
 from orbit.errors import HarnessError, OrbitError
 from orbit.tasks import Task
@@ -57,10 +59,16 @@ class Judge:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for process in list((self._pool._processes or {}).values()):
-            if exception[0] is not None:
-                process.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        # Killed with all it may have started: every call is over, and a library's own pool would keep it from ending.
+        workers = list((self._pool._processes or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for descendant in psutil.Process(worker.pid).children(recursive=True):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        descendant.kill()
+            worker.kill()
+            worker.join()
 
     def timed_run(self, attempt: int) -> Run:
         """The default-size configuration: a fresh draw under `orbit-2`, the published one under `orbit-q-1`."""
