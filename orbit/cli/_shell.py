@@ -24,6 +24,9 @@ INTERRUPTED = 130
 WORTH_KEEPING_SEC = 0.5
 """Steps that took less, such as the lines of an installer, do not stay on a terminal."""
 
+PIPE_COLUMNS = 160
+"""Width of tables that do not go to a terminal."""
+
 _debug = False
 
 
@@ -58,7 +61,9 @@ def stdout() -> Console:
     """The console of results."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, soft_wrap=True, width=PIPE_COLUMNS)
 
 
 def stderr() -> Console:

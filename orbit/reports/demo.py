@@ -42,6 +42,7 @@ class Plot(_Strict):
         exact: key of a stored exact value, drawn as a line.
         exact_per: key of the configuration that the exact value is divided by.
         threshold: key of the configuration, drawn as a line.
+        log_steps: draw steps logarithmically, for long runs that converge early.
     """
 
     task: str
@@ -50,6 +51,7 @@ class Plot(_Strict):
     exact: str | None = None
     exact_per: str | None = None
     threshold: str | None = None
+    log_steps: bool = False
 
 
 class Demo(_Strict):
@@ -161,7 +163,7 @@ def _curve(plot: Plot, task: Task, output_dir: Path) -> Curve | None:
     if values is None or values.ndim != 1:
         return None
     line, line_label = _line(plot, task)
-    return Curve(plot.label, values, line=line, line_label=line_label)
+    return Curve(plot.label, values, line=line, line_label=line_label, log_steps=plot.log_steps)
 
 
 def _line(plot: Plot, task: Task) -> tuple[float | None, str]:

@@ -30,12 +30,14 @@ class Curve:
         values: one entry per optimizer step.
         line: a value to compare with, drawn as a horizontal line.
         line_label: what that value is.
+        log_steps: whether the horizontal axis is logarithmic.
     """
 
     label: str
     values: NDArray[np.float64]
     line: float | None = None
     line_label: str = ""
+    log_steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,12 @@ def draw_curve(curve: Curve, salt: str) -> str:
         figure = Figure(figsize=(5.2, 3.2), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
-        axes.plot(np.arange(len(curve.values)), curve.values, color=_CURVE, linewidth=1.8, label=curve.label)
+        axes.plot(np.arange(1, len(curve.values) + 1), curve.values, color=_CURVE, linewidth=1.8, label=curve.label)
+        if curve.log_steps:
+            axes.set_xscale("log")
         if curve.line is not None:
             axes.axhline(curve.line, color=_LINE, linestyle="--", linewidth=1.4, label=curve.line_label)
-        axes.set_xlabel("optimizer step")
+        axes.set_xlabel("optimizer step, counted from 1")
         axes.set_ylabel(curve.label)
         axes.margins(x=0.01)
         axes.spines[["top", "right"]].set_visible(False)

@@ -24,10 +24,10 @@ def render_trials(trials: Sequence[TrialRecord], run_dir: Path) -> Group:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name, side in (("task", "left"), ("framework", "left"), ("outcome", "left")):
-        table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
+    for name in ("task", "framework", "outcome"):
+        table.add_column(name, no_wrap=True)
     for name in ("reward", "runtime", "slowdown", "took"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     lines: list[Text] = []
     for trial in trials:
         timing = timing_of(trial, run_dir)

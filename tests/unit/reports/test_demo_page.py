@@ -86,6 +86,11 @@ def test_drawing_takes_the_colour_of_the_page_and_its_own_identifiers() -> None:
     assert draw_curve(CURVE, "one") == first
 
 
+def test_steps_can_be_logarithmic() -> None:
+    values = np.linspace(0, 1, 5000)
+    assert draw_curve(Curve("f", values, log_steps=True), "x") != draw_curve(Curve("f", values), "x")
+
+
 @pytest.mark.parametrize("label", ['a "quoted" label', "<b>"])
 def test_label_is_escaped_in_the_attribute(label: str) -> None:
     drawing = draw_curve(Curve(label, np.arange(3.0)), "x")
