@@ -105,6 +105,15 @@ class Tape:
         self.state = self.state * values
         self._pullbacks.append(lambda cotangent, gradient: cotangent * np.conj(values))
 
+    def project(self, kept: NDArray[np.complex128], n_left: int) -> None:
+        """Project the first `n_left` sites on the span of the orthonormal columns of `kept`, which is held fixed."""
+
+        def projected(state: State) -> State:
+            return np.asarray((kept @ (kept.conj().T @ state.reshape(self.local_dimension**n_left, -1))).reshape(-1))
+
+        self.state = projected(self.state)
+        self._pullbacks.append(lambda cotangent, gradient: projected(cotangent))
+
     def normalize(self) -> float:
         """Rescale to unit norm, inside the gradient; returns the norm before."""
         norm = float(np.linalg.norm(self.state))

@@ -73,6 +73,9 @@ def test_hermitian_exponential_is_the_matrix_exponential():
     assert np.allclose(hermitian_exponential(generators, [0.3, -0.7, 0.2], 0.4 * pauli("ZZ"))[0], expm(-1j * exponent))
 
 
+KEPT = np.linalg.qr(RNG.normal(size=(4, 3)) + 1j * RNG.normal(size=(4, 3)))[0]
+
+
 def loss_and_gradient(parameters):
     """Unitary and non-unitary gates, a projection, a rescaling, and losses at two places."""
     tape = Tape(plus_state(4))
@@ -88,6 +91,8 @@ def loss_and_gradient(parameters):
     tape.normalize()
     tape.gate(np.diag([1.0, 0.0]).astype(complex), (3,))
     probability = tape.normalize() ** 2
+    tape.project(KEPT, 2)
+    tape.normalize()
     tape.diagonal(np.exp(1j * np.arange(16)))
     hamiltonian = transverse_field_ising(4, 0.7)
     loss = hamiltonian.expectation(tape.state) + 0.3 * entropy
