@@ -4,6 +4,9 @@ RZZ is diagonal and the ancillas' CNOT ladder permutes basis states, so a measur
 RY(t) it keeps that bit with probability cos^2(t/2) whatever the data qubits do, and its RZZ is an RZ of either sign on its
 data qubit. At fixed outcomes the ancilla angles have no influence left; their gradient is zero, they stay where they
 start, and so do the outcomes, which are therefore drawn once.
+
+The qubits are scanned, so that the compiled program holds one of them: each pass works on the first two qubits and then
+turns the register on, as on a ring.
 """
 
 import jax
@@ -40,6 +43,11 @@ def ising(n, field):
     return tc.quantum.PauliStringSum2Dense(chain, [-1.0] * (n - 1) + [-field] * n)
 
 
+def turn_on(state):
+    """Move the first qubit behind all others."""
+    return state.reshape(2, -1).T.reshape(-1)
+
+
 def run_solution(config):
     n, n_layers, steps = config["n_data_qubits"], config["n_layers"], config["max_steps"]
     uniforms = np.asarray(config["trajectory_uniforms"])
@@ -53,19 +61,24 @@ def run_solution(config):
     hamiltonian = ising(n, config["transverse_field"])
     zeros = jnp.zeros(2**n, dtype=jnp.complex64).at[0].set(1)
 
+    def link(state, angles):
+        """Rotations of the second qubit, CNOT from the first, and the RZ that ends the layer, which later CNOTs let by."""
+        data, local, turn = angles
+        circuit = tc.Circuit(n, inputs=state)
+        circuit.ry(1, theta=data)
+        circuit.rz(1, theta=local)
+        circuit.cnot(0, 1)
+        circuit.rz(1, theta=turn)
+        return turn_on(circuit.state()), None
+
     def layer(state, inputs):
         (data, _, coupling, feedback_0, feedback_1, turn), sign, outcome = inputs
-        feedback = jnp.where(outcome == 0, feedback_0, -feedback_1)
+        local = sign * coupling + jnp.where(outcome == 0, feedback_0, -feedback_1)
         circuit = tc.Circuit(n, inputs=state)
-        for i in range(n):
-            circuit.ry(i, theta=data[i])
-            circuit.rz(i, theta=sign[i] * coupling[i])
-            circuit.rz(i, theta=feedback[i])
-        for i in range(n - 1):
-            circuit.cnot(i, i + 1)
-        for i in range(n):
-            circuit.rz(i, theta=turn[i])
-        return circuit.state(), None
+        circuit.ry(0, theta=data[0])
+        circuit.rz(0, theta=local[0] + turn[0])
+        state, _ = jax.lax.scan(link, circuit.state(), (data[1:], local[1:], turn[1:]))
+        return turn_on(state), None
 
     def trajectory_energy(parameters, sign, outcome):
         state, _ = jax.lax.scan(layer, zeros, (parameters.reshape(n_layers, 6, n), sign, outcome))
@@ -76,24 +89,28 @@ def run_solution(config):
 
     optimizer = optax.adam(config["learning_rate"])
 
+    def loss(parameters):
+        each = energies(parameters)
+        return jnp.mean(each), each
+
     def step(carry, _):
         parameters, moments = carry
-        energy, gradient = jax.value_and_grad(lambda p: jnp.mean(energies(p)))(parameters)
+        (energy, each), gradient = jax.value_and_grad(loss, has_aux=True)(parameters)
         updates, moments = optimizer.update(gradient, moments)
-        return (optax.apply_updates(parameters, updates), moments), (energy, parameters)
+        return (optax.apply_updates(parameters, updates), moments), (energy, each, parameters)
 
     @jax.jit
     def train(parameters):
+        # One evaluation more than updates gives the energies after the last of them; its own update is not used.
         start = (parameters, optimizer.init(parameters))
-        (final, _), (history, path) = jax.lax.scan(step, start, None, length=steps)
-        return final, history, path, energies(final)
+        return jax.lax.scan(step, start, None, length=steps + 1)[1]
 
-    final, history, path, final_energies = train(jnp.asarray(initial, dtype=jnp.float32))
+    history, each, path = train(jnp.asarray(initial, dtype=jnp.float32))
     result = {
-        "energy_history": history,
-        "final_trajectory_energies": final_energies,
+        "energy_history": history[:steps],
+        "final_trajectory_energies": each[steps],
         "initial_parameters": initial,
-        "final_parameters": final,
+        "final_parameters": path[steps],
     }
     if "checkpoint_steps" in config:
         result["checkpoint_parameters"] = np.asarray(path)[list(config["checkpoint_steps"])]
