@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from orbit.tasks import Task
 from orbit.verification.evaluator import Evaluator, Outputs, Run, RunKind
 from orbit.verification.functional import judge
+from orbit.verification.probes import compare, draw_probe, single_precision_noise
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 
@@ -35,3 +37,13 @@ def judged(
     """All functional checks of stored outputs, without a paired reference."""
     run = Run(kind, kind.value, config)
     return judge(evaluator, run, outputs, contract=contract, rng=np.random.default_rng(0))
+
+
+def single_precision_failures(task: Task, seed: int) -> list[Evidence]:
+    """What a probe holds against the oracle itself, run with noisy gradients and reported in single precision."""
+    evaluator, oracle = task.load_evaluator(), task.load_oracle()
+    rng = np.random.default_rng(seed)
+    probe = draw_probe(evaluator, oracle, dict(task.config), rng, name=f"draw-{seed}", long=seed % 2 == 1)
+    outputs = oracle.solve(probe.run.config, noise=single_precision_noise(oracle, rng))
+    single = {key: np.asarray(value, dtype=np.float32) for key, value in outputs.items()}
+    return [item for item in compare(evaluator, probe, single) if item.outcome is Outcome.FAIL]

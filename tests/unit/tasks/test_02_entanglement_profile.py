@@ -9,7 +9,7 @@ from orbit.tasks import find_task
 from orbit.verification import exact
 from orbit.verification.evaluator import RunKind
 from orbit.verification.verdict import Contract, Outcome
-from tests.unit.tasks.helpers import central_differences, failed, judged
+from tests.unit.tasks.helpers import central_differences, failed, judged, single_precision_failures
 
 TASK = find_task("orbit-q/02-entanglement-profile")
 EVALUATOR, ORACLE = TASK.load_evaluator(), TASK.load_oracle()
@@ -170,3 +170,9 @@ def test_thresholds_are_for_the_timed_run_only(honest):
     config, outputs = honest
     backwards = {**outputs, "loss_history": outputs["loss_history"][::-1]}
     assert "loss_improves" not in failed(judged(EVALUATOR, config, backwards, kind=RunKind.FULL_PROBE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_single_precision_is_no_false_alarm(seed):
+    assert single_precision_failures(TASK, seed) == []

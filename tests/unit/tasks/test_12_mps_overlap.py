@@ -10,7 +10,7 @@ from orbit.tasks import find_task
 from orbit.verification import _values
 from orbit.verification.evaluator import RunKind
 from orbit.verification.verdict import Contract, Outcome
-from tests.unit.tasks.helpers import central_differences, failed, judged
+from tests.unit.tasks.helpers import central_differences, failed, judged, single_precision_failures
 
 TASK = find_task("orbit-q/12-mps-overlap")
 EVALUATOR, ORACLE = TASK.load_evaluator(), TASK.load_oracle()
@@ -210,3 +210,9 @@ def test_thresholds_are_for_the_timed_run_only(honest):
     config, outputs = honest
     backwards = {**outputs, "fidelity_history": outputs["fidelity_history"][::-1]}
     assert "fidelity_improves" not in failed(judged(EVALUATOR, config, backwards, kind=RunKind.FULL_PROBE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_single_precision_is_no_false_alarm(seed):
+    assert single_precision_failures(TASK, seed) == []
