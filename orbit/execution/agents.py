@@ -128,7 +128,7 @@ class AgentSpec:
         if self.effort is not None:
             options["reasoning_effort"] = self.effort
         return AgentConfig(
-            name=self.name,
+            name=None if self.name in _PREINSTALLED else self.name,
             import_path=_PREINSTALLED.get(self.name),
             model_name=self.model,
             base_url=self.base_url,

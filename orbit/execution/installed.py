@@ -8,7 +8,6 @@ end with an event that says what happened; only that is believed here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, override
 
 from harbor.agents.installed.base import (
@@ -21,6 +20,7 @@ from harbor.agents.installed.base import (
     ModelNotFoundError,
     NonZeroAgentExitCodeError,
     UnknownApiError,
+    UnsupportedModelParametersError,
 )
 from harbor.agents.installed.claude_code import ClaudeCode
 from harbor.agents.installed.codex import Codex
@@ -29,10 +29,13 @@ from orbit.execution._agent_logs import events
 
 Failure = type[NonZeroAgentExitCodeError]
 
+_MAX_TEXT_CHARS = 500
 _BY_STATUS: dict[int, Failure] = {
+    400: UnsupportedModelParametersError,
     401: AgentAuthenticationError,
     403: AgentAuthenticationError,
     404: ModelNotFoundError,
+    422: UnsupportedModelParametersError,
     429: ApiRateLimitError,
     529: ApiOverloadedError,
 }
@@ -59,30 +62,35 @@ def failure_of_endpoint(text: str, status: int | None = None) -> Failure:
     return ApiOverloadedError if status is not None and status >= 500 else UnknownApiError
 
 
-def codex_failure(output: str) -> Failure:
-    """From what `codex exec --json` printed: its last event is `turn.failed`, or it crashed."""
-    last = _last(events(output), "turn.failed", "turn.completed")
+def codex_failure(output: str) -> tuple[Failure, str]:
+    """From what `codex exec --json` printed: its last event is `turn.failed`, or it crashed; with its own words."""
+    last = _last(output, "turn.failed", "turn.completed")
     if last is None or last["type"] != "turn.failed":
-        return NonZeroAgentExitCodeError
+        return NonZeroAgentExitCodeError, _last_line(output)
     error = last.get("error")
-    return failure_of_endpoint(str(error.get("message", "")) if isinstance(error, dict) else "")
+    text = str(error.get("message", "")) if isinstance(error, dict) else ""
+    return failure_of_endpoint(text), text
 
 
-def claude_failure(output: str) -> Failure:
+def claude_failure(output: str) -> tuple[Failure, str]:
     """From what `claude --output-format=stream-json` printed: a `result` event that is an error, or it crashed."""
-    last = _last(events(output), "result")
+    last = _last(output, "result")
     if last is None or not last.get("is_error"):
-        return NonZeroAgentExitCodeError
-    if last.get("stop_reason") == "refusal":
-        return AgentSafetyRefusalError
+        return NonZeroAgentExitCodeError, _last_line(output)
     text, status = str(last.get("result", "")), last.get("api_error_status")
+    if last.get("stop_reason") == "refusal":
+        return AgentSafetyRefusalError, text
     if status is None and "API Error" not in text:
-        return NonZeroAgentExitCodeError
-    return failure_of_endpoint(text, status if isinstance(status, int) else None)
+        return NonZeroAgentExitCodeError, text
+    return failure_of_endpoint(text, status if isinstance(status, int) else None), text
 
 
-def _last(found: Iterator[dict[str, Any]], *types: str) -> dict[str, Any] | None:
-    return next((event for event in reversed(list(found)) if event.get("type") in types), None)
+def _last(output: str, *types: str) -> dict[str, Any] | None:
+    return next((event for event in reversed(list(events(output))) if event.get("type") in types), None)
+
+
+def _last_line(output: str) -> str:
+    return output.strip().rpartition("\n")[2]
 
 
 class OrbitCodex(Codex):
@@ -90,7 +98,7 @@ class OrbitCodex(Codex):
 
     @override
     def _classify_exec_error(self, command: str, result: Any) -> NonZeroAgentExitCodeError:
-        return codex_failure(result.stdout or "")(_detail(self, result))
+        return _error("codex", result.return_code, *codex_failure(result.stdout or ""))
 
 
 class OrbitClaudeCode(ClaudeCode):
@@ -98,10 +106,9 @@ class OrbitClaudeCode(ClaudeCode):
 
     @override
     def _classify_exec_error(self, command: str, result: Any) -> NonZeroAgentExitCodeError:
-        return claude_failure(result.stdout or "")(_detail(self, result))
+        return _error("claude", result.return_code, *claude_failure(result.stdout or ""))
 
 
-def _detail(agent: Codex | ClaudeCode, result: Any) -> str:
-    """One line on how the program ended, and the end of what it printed; its command line has the whole statement."""
-    last_line = (result.stdout or "").strip().rpartition("\n")[2]
-    return f"{agent.name()} ended with status {result.return_code}: {last_line[:500]}"
+def _error(program: str, status: int, failure: Failure, text: str) -> NonZeroAgentExitCodeError:
+    """One line; harbor's has the whole command, and with it the whole statement."""
+    return failure(f"{program} ended with status {status}: {text[:_MAX_TEXT_CHARS]}")

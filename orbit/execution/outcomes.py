@@ -32,7 +32,7 @@ class Ending(StrEnum):
     REFUSAL = "refusal"
     RATE_LIMIT = "rate_limit"
     ENDPOINT_DOWN = "endpoint_down"
-    AUTHENTICATION = "authentication"
+    MODEL_ACCESS = "model_access"
     AGENT_SETUP = "agent_setup"
     ENVIRONMENT_START = "environment_start"
     ENGINE_GONE = "engine_gone"
@@ -78,7 +78,7 @@ RULES: dict[Ending, Rule] = {
     Ending.REFUSAL: _of_the_agent(FailureMode.SAFETY_REFUSAL),
     Ending.RATE_LIMIT: _of_the_harness(retry=True),
     Ending.ENDPOINT_DOWN: _of_the_harness(retry=True),
-    Ending.AUTHENTICATION: _of_the_harness(retry=False),
+    Ending.MODEL_ACCESS: _of_the_harness(retry=False),
     Ending.AGENT_SETUP: _of_the_harness(retry=True),
     Ending.ENVIRONMENT_START: _of_the_harness(retry=True),
     Ending.ENGINE_GONE: _of_the_harness(retry=True),
@@ -118,7 +118,7 @@ EXCEPTIONS: dict[str, Ending] = {
             "APIError",
             "Timeout",
         ),
-        Ending.AUTHENTICATION: (
+        Ending.MODEL_ACCESS: (
             "AgentAuthenticationError",
             "ModelNotFoundError",
             "ApiProviderResourceNotFoundError",

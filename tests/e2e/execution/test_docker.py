@@ -38,7 +38,8 @@ def run_solution(config):
     readable = ["/opt/orbit/reference", "/opt/orbit-runs", "/home/agent", "/root"]
     found["listed"] = sum(os.access(path, os.R_OK) for path in readable)
     environments = [open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/environ") if os.access(path, os.R_OK)]
-    found["keys"] = sum(b"canary" in text for text in environments) + sum("canary" in text for text in os.environ.values())
+    environments += [value.encode() for value in os.environ.values()]
+    found["keys"] = sum(b"canary" in text for text in environments)
     own = os.environ["HOME"]
     found["writable"] = 0
     for directory, names, files in os.walk("/"):

@@ -11,6 +11,7 @@ from harbor.agents.installed.base import (
     ModelNotFoundError,
     NonZeroAgentExitCodeError,
     UnknownApiError,
+    UnsupportedModelParametersError,
 )
 
 from orbit.execution._agent_logs import final_message, is_refusal
@@ -36,21 +37,22 @@ def turn_failed(message):
         ("You've hit your usage limit.", ApiUsageLimitError),
         ("Codex ran out of room in the model's context window.", ContextWindowExceededError),
         ("This request was blocked by our safety systems.", AgentSafetyRefusalError),
+        ("unexpected status 400 Bad Request: no such parameter", UnsupportedModelParametersError),
         ("stream disconnected before completion: error sending request", UnknownApiError),
     ],
 )
 def test_codex_says_why_its_turn_failed(message, failure):
     output = lines("Reading additional input", {"type": "turn.started"}, turn_failed(message))
-    assert codex_failure(output) is failure
+    assert codex_failure(output) == (failure, message)
 
 
 def test_words_of_the_model_are_not_believed():
     said = {"type": "item.completed", "item": {"type": "agent_message", "text": "rate limit, Connection refused"}}
     crash = lines(said, "thread 'main' panicked: Connection refused, rate limit, API Error: Overloaded")
-    assert codex_failure(crash) is NonZeroAgentExitCodeError
-    assert claude_failure(crash) is NonZeroAgentExitCodeError
+    last_line = crash.rpartition("\n")[2]
+    assert codex_failure(crash) == claude_failure(crash) == (NonZeroAgentExitCodeError, last_line)
     finished = lines(turn_failed("overloaded"), {"type": "turn.completed"}, "killed")
-    assert codex_failure(finished) is NonZeroAgentExitCodeError
+    assert codex_failure(finished) == (NonZeroAgentExitCodeError, "killed")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_words_of_the_model_are_not_believed():
     ],
 )
 def test_claude_says_why_it_failed(result, failure):
-    assert claude_failure(lines({"type": "system"}, {"type": "result", **result})) is failure
+    assert claude_failure(lines({"type": "system"}, {"type": "result", **result}))[0] is failure
 
 
 @pytest.mark.parametrize(
