@@ -71,7 +71,8 @@ def basis_signs(n_qubits: int) -> Reals:
 
 def string_indices(samples: Bits) -> NDArray[np.int64]:
     """Each bit string as a number, qubit 0 most significant; at most 62 qubits."""
-    return np.asarray(samples, dtype=np.int64) @ 2 ** np.arange(samples.shape[1] - 1, -1, -1)
+    weights = 2 ** np.arange(samples.shape[1] - 1, -1, -1, dtype=np.int64)
+    return np.asarray(np.asarray(samples, dtype=np.int64) @ weights, dtype=np.int64)
 
 
 def z_string_expectations(circuit: GridCircuit, masks: NDArray[np.bool_]) -> Reals:
@@ -153,13 +154,19 @@ def sample(circuit: GridCircuit, uniforms: Reals) -> NDArray[np.int8]:
         if measured < 0:
             windows = states[:, 0].reshape(len(windows), -1)
             continue
-        edge = rotation("XX", rxx[measured]).reshape(2, 2, 2, 2)
-        states = np.einsum("xyab,kambn->kxmyn", edge, states, optimize=True)
-        states = np.einsum("xa,kamyn->kxmyn", rotation("X", circuit.rx.flat[measured]), states, optimize=True)
-        states = states.reshape(len(windows), 2, -1)
-        weights = np.sum(np.abs(states) ** 2, axis=2)
-        samples[:, measured] = uniforms[:, measured] >= (weights[:, 0] / weights.sum(axis=1))[group]
+        outcomes = _last_gates(states, rxx[measured], circuit.rx.flat[measured])
+        weights = np.array([np.sum(part.real**2 + part.imag**2, axis=1) for part in outcomes])
+        samples[:, measured] = uniforms[:, measured] >= (weights[0] / weights.sum(axis=0))[group]
         branches, group = np.unique(2 * group + samples[:, measured], return_inverse=True)
-        windows = states.reshape(-1, states.shape[2])[branches]
-        windows = windows / np.linalg.norm(windows, axis=1, keepdims=True)
+        parents, bits = branches >> 1, branches & 1
+        windows = np.where(bits[:, None], outcomes[1][parents], outcomes[0][parents])
+        windows /= np.sqrt(weights[bits, parents])[:, None]
     return samples
+
+
+def _last_gates(states: Vectors, edge: float, angle: float) -> list[Vectors]:
+    """RXX between a window's first and its last but one qubit, then RX on the first, split by the first qubit's bit."""
+    cosine, sine = np.cos(edge / 2), -1j * np.sin(edge / 2)
+    parts = [cosine * states[:, bit] + sine * states[:, 1 - bit, :, ::-1] for bit in (0, 1)]
+    last = rotation("X", angle)
+    return [(row[0] * parts[0] + row[1] * parts[1]).reshape(len(states), -1) for row in last]
