@@ -19,7 +19,7 @@ VALIDITY_STYLES = {
     Validity.ERROR: "bold white on magenta",
 }
 OUTCOME_STYLES = {Outcome.FAIL: "red", Outcome.FLAG: "yellow", Outcome.PASS: "green", Outcome.NOT_APPLICABLE: "dim"}
-MAX_SHOWN = 8
+MAX_SHOWN = 4
 """Failures or flags shown without `verbose`; the rest is counted."""
 _LABEL_WIDTH = 10
 
@@ -36,7 +36,12 @@ def render_verdict(verdict: Verdict, path: Path | None = None, *, verbose: bool 
 
     lines = [_headline(verdict), Text(f"  {printable(verdict.summary)}")]
     lines += _evidence_lines(verdict, Outcome.FAIL, "Failed", verbose)
-    lines += _evidence_lines(verdict, Outcome.FLAG, "Flagged", verbose)
+    flags = find_evidence(verdict, Outcome.FLAG)
+    if flags and not verbose and find_evidence(verdict, Outcome.FAIL):
+        # What failed explains them, as a rule.
+        lines.append(_labelled("Flagged", f"{count(len(flags), 'check')} (--verbose shows them)"))
+    else:
+        lines += _evidence_lines(verdict, Outcome.FLAG, "Flagged", verbose)
     if verbose:
         lines += _evidence_lines(verdict, Outcome.PASS, "Passed", verbose)
         lines += _evidence_lines(verdict, Outcome.NOT_APPLICABLE, "Not applicable", verbose)

@@ -64,6 +64,18 @@ def test_many_failures_are_cut_and_counted() -> None:
     assert f"c{MAX_SHOWN + 2}" in shown(make_verdict(stages=found), verbose=True)
 
 
+def test_flags_are_shown_unless_failures_explain_them() -> None:
+    flag = Evidence(check="coverage_of_gates", outcome=Outcome.FLAG, value=0.4, limit=0.9)
+    found = stages()
+    found["provenance"] = Stage.from_evidence([flag], FailureMode.FRAMEWORK_BYPASS)
+    assert "coverage_of_gates 0.4, limit 0.9" in shown(make_verdict(stages=found))
+    found["functional"] = invalid_verdict().stages["functional"]
+    text = shown(make_verdict(stages=found))
+    assert "1 check (--verbose shows them)" in text
+    assert "coverage_of_gates" not in text
+    assert "coverage_of_gates" in shown(make_verdict(stages=found), verbose=True)
+
+
 def test_text_of_an_artifact_can_neither_drive_the_terminal_nor_use_markup() -> None:
     found = stages()
     hostile = Evidence(check="raised", outcome=Outcome.FAIL, message="\x1b[2J\x1b]0;owned\x07[bold]valid[/bold]\u202e")
