@@ -68,6 +68,16 @@ def test_fails_when_a_step_fails(project: Path, tool: str) -> None:
     assert "everything passed" not in done.stderr
 
 
+@pytest.mark.parametrize(("script", "text"), [("images", "exit 3"), ("engine", "exit 3"), ("images", "exit 0")])
+def test_end_to_end_tests_get_an_engine_with_images(project: Path, script: str, text: str) -> None:
+    (project / "tests" / "e2e").mkdir(parents=True)
+    (project / "tests" / "e2e" / "test_x.py").touch()
+    for name, body in {"images": "exit 0", "engine": "echo export DOCKER_HOST=unix:///x", script: text}.items():
+        (project / ".ci" / name).write_text(f"#!/bin/sh\n{body}\n")
+    write_tool(project, "pytest", '[ "$DOCKER_HOST" = unix:///x ]')
+    assert (run(project).returncode == 0) is (text == "exit 0")
+
+
 def test_fails_when_the_format_is_wrong(project: Path) -> None:
     write_tool(project, "ruff", '[ "$1" != format ]')
     assert run(project).returncode != 0
