@@ -114,16 +114,15 @@ def _passes(verdict: Verdict) -> list[Text]:
 
 
 def _reasons(verdict: Verdict) -> list[Text]:
-    """Stages that did not run, and stages that failed without evidence."""
-    lines = []
+    """Stages that did not run, by their reason, and what the others have to add."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for name, stage in ordered_stages(verdict):
         if stage.status in (StageStatus.SKIPPED, StageStatus.ERROR):
-            lines.append(
-                _labelled(stage.status.value.capitalize(), f"{name}: {printable(stage.reason) or 'no reason given'}")
-            )
+            key = (stage.status.value.capitalize(), printable(stage.reason) or "no reason given")
+            groups.setdefault(key, []).append(name)
         elif stage.reason:
-            lines.append(_labelled("Note", f"{name}: {printable(stage.reason)}"))
-    return lines
+            groups.setdefault(("Note", printable(stage.reason)), []).append(name)
+    return [_labelled(label, f"{', '.join(names)}: {reason}") for (label, reason), names in groups.items()]
 
 
 def timing_sentence(timing: Timing) -> str:

@@ -64,6 +64,11 @@ def test_many_failures_are_cut_and_counted() -> None:
     assert f"c{MAX_SHOWN + 2}" in shown(make_verdict(stages=found), verbose=True)
 
 
+def test_stages_skipped_for_one_reason_share_a_line() -> None:
+    found = stages() | {name: Stage.skipped("there is no artifact") for name in ("functional", "probes")}
+    assert "Skipped   functional, probes: there is no artifact\n" in shown(make_verdict(stages=found))
+
+
 def test_flags_are_shown_unless_failures_explain_them() -> None:
     flag = Evidence(check="coverage_of_gates", outcome=Outcome.FLAG, value=0.4, limit=0.9)
     found = stages()
