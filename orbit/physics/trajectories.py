@@ -111,4 +111,4 @@ def zero_batch(n_qubits: int, n_trajectories: int) -> BatchTape:
 def _z_signs(n_qubits: int) -> NDArray[np.float64]:
     """Eigenvalue of Z of every qubit on every basis state, shape (2**n, n)."""
     states = np.arange(2**n_qubits)[:, None]
-    return 1.0 - 2.0 * ((states >> np.arange(n_qubits - 1, -1, -1)) & 1)
+    return np.asarray(1.0 - 2.0 * ((states >> np.arange(n_qubits - 1, -1, -1)) & 1), dtype=np.float64)

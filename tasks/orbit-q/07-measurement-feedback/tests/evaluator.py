@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orbit.physics.ancillas import Fates, classical_outcomes, draw_uniforms
 from orbit.physics.gates import rotation_sequence
 from orbit.physics.hamiltonians import ising_ground_energy, transverse_field_ising
-from orbit.physics.trajectories import CNOT, Angles, Bits, zero_batch
+from orbit.physics.trajectories import CNOT, Angles, zero_batch
 from orbit.verification.evaluator import (
     SCALAR,
     Array,
@@ -60,7 +61,7 @@ class MeasurementFeedback(Evaluator):
             return config
         rng = np.random.default_rng([config["seed"], 1])
         start = config.get("initial_parameters", self.initial_parameters(config))
-        return {**config, "trajectory_uniforms": draw_uniforms(config, start, rng)}
+        return {**config, "trajectory_uniforms": _draw_uniforms(config, start, rng)}
 
     def initial_parameters(self, config: Config) -> NDArray[np.float64]:
         """Normal with the configured scale."""
@@ -104,7 +105,7 @@ class MeasurementFeedback(Evaluator):
     def _with_draws(self, config: Config, start: NDArray[np.float64], rng: np.random.Generator) -> Config:
         return {
             **config,
-            "trajectory_uniforms": draw_uniforms(config, start, rng),
+            "trajectory_uniforms": _draw_uniforms(config, start, rng),
             "initial_parameters": start,
             "checkpoint_steps": draw_checkpoints(config["max_steps"], rng),
         }
@@ -148,7 +149,7 @@ class MeasurementFeedback(Evaluator):
 
     def evaluate(self, config: Config, parameters: NDArray[np.float64], *, gradient: bool = False) -> Evaluation:
         """Energies of the data qubits under each trajectory's outcomes, which the ancilla angles decide."""
-        n, fates = config["n_data_qubits"], classical_outcomes(config, parameters)
+        n, fates = config["n_data_qubits"], _fates(config, parameters)
         indices = np.arange(parameters.size).reshape(config["n_layers"], 6, n)
         tape = zero_batch(n, config["n_trajectories"])
         for layer in range(config["n_layers"]):
@@ -180,7 +181,7 @@ class MeasurementFeedback(Evaluator):
         final = self.final_parameters(config, outputs)
         if final is None:
             return {}
-        near = classical_outcomes(config, final).margins < NEAR_THRESHOLD
+        near = _fates(config, final).margins < NEAR_THRESHOLD
         return {"final_trajectory_energies": Exempting(absolute=RECOMPUTE_LIMIT, exempt=near)}
 
     def probe_tolerances(self, config: Config) -> dict[str, Tolerance]:
@@ -197,7 +198,7 @@ class MeasurementFeedback(Evaluator):
         config, final = run.config, self.final_parameters(run.config, outputs)
         if final is None or run.kind is not RunKind.TIMED:
             return []
-        near = classical_outcomes(config, final).margins < NEAR_THRESHOLD
+        near = _fates(config, final).margins < NEAR_THRESHOLD
         ancillas = _is_ancilla(config)
         moved = np.abs(final - outputs["initial_parameters"])[ancillas]
         far = moved >= TRAINED_SHARE * config["learning_rate"] * config["max_steps"]
@@ -229,67 +230,20 @@ class Exempting(Tolerance):
         return np.where(self.exempt, np.inf, super().allowed(expected))
 
 
-@dataclass(frozen=True)
-class Fates:
-    """What the ancillas do in every trajectory.
-
-    Attributes:
-        coupled: bits that the data qubits couple to, before the ancillas' CNOT ladder, shape (n_layers, n, T).
-        outcomes: measured bits, same shape.
-        margins: smallest distance of a uniform from its conditional probability, shape (T,).
-    """
-
-    coupled: Bits
-    outcomes: Bits
-    margins: NDArray[np.float64]
+def _ancilla_angles(config: Config, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shape (n_layers, n)."""
+    return np.reshape(parameters, (config["n_layers"], 6, -1))[:, ANCILLA_KIND]
 
 
-def classical_outcomes(config: Config, parameters: NDArray[np.float64]) -> Fates:
-    """Outcomes of all measurements at these parameters.
-
-    An ancilla in a basis state b that is rotated by RY(t) shows bit b with probability cos^2(t/2), whatever its data
-    qubit does, since RZZ only sets phases. The ladder turns the bits into running parities, and bit i is what outcome
-    i-1 has to be added to.
-    """
-    uniforms = np.moveaxis(np.asarray(config["trajectory_uniforms"], dtype=np.float64), 0, -1)
-    angles = parameters.reshape(config["n_layers"], 6, -1)[:, ANCILLA_KIND]
-    coupled, outcomes = np.zeros(uniforms.shape, dtype=np.int64), np.zeros(uniforms.shape, dtype=np.int64)
-    margins = np.full(uniforms.shape[-1], np.inf)
-    for layer, row in enumerate(angles):
-        parity = np.zeros(uniforms.shape[-1], dtype=np.int64)
-        for i, angle in enumerate(row):
-            flipped = parity ^ (outcomes[layer - 1, i] if layer else 0)
-            zero = np.where(flipped == 0, np.cos(angle / 2) ** 2, np.sin(angle / 2) ** 2)
-            outcomes[layer, i] = uniforms[layer, i] >= zero
-            coupled[layer, i] = outcomes[layer, i] ^ parity
-            margins = np.minimum(margins, np.abs(uniforms[layer, i] - zero))
-            parity = outcomes[layer, i]
-    return Fates(coupled, outcomes, margins)
+def _fates(config: Config, parameters: NDArray[np.float64]) -> Fates:
+    return classical_outcomes(
+        _ancilla_angles(config, parameters), np.asarray(config["trajectory_uniforms"], dtype=float)
+    )
 
 
-def draw_uniforms(config: Config, start: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Uniforms whose outcomes stay what they are while rounding moves the ancilla angles, (T, n_layers, n).
-
-    Each is uniform on [0, 1] without the conditional probabilities that angles within the possible drift can give, and
-    without a margin around these.
-    """
-    n_layers, n, count = config["n_layers"], config["n_data_qubits"], config["n_trajectories"]
+def _draw_uniforms(config: Config, start: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     drift = min(MAX_DRIFT, config["learning_rate"] * config["max_steps"])
-    angles = np.asarray(start).reshape(n_layers, 6, n)[:, ANCILLA_KIND]
-    uniforms = np.zeros((count, n_layers, n))
-    previous = np.zeros((n, count), dtype=np.int64)
-    for layer in range(n_layers):
-        parity = np.zeros(count, dtype=np.int64)
-        for i in range(n):
-            reach = np.cos((angles[layer, i] + np.linspace(-drift, drift, 65)) / 2) ** 2
-            flipped = (parity ^ previous[i]) == 1
-            low = np.where(flipped, 1 - reach.max(), reach.min()) - UNIFORM_MARGIN
-            high = np.where(flipped, 1 - reach.min(), reach.max()) + UNIFORM_MARGIN
-            below, above = np.clip(low, 0, 1), np.clip(1 - high, 0, 1)
-            point = rng.uniform(size=count) * (below + above)
-            uniforms[:, layer, i] = np.where(point < below, point, high + point - below)
-            previous[i] = parity = (point >= below).astype(np.int64)
-    return uniforms
+    return draw_uniforms(_ancilla_angles(config, start), config["n_trajectories"], drift, UNIFORM_MARGIN, rng)
 
 
 def _n_parameters(config: Config) -> int:

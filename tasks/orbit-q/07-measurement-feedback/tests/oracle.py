@@ -91,7 +91,12 @@ def _layer(
 
 
 def _feedback(
-    tape: BatchTape, parameters: NDArray[np.float64], indices: tuple[int, int], i: int, scale: float, mutation: str | None
+    tape: BatchTape,
+    parameters: NDArray[np.float64],
+    indices: tuple[int, int],
+    i: int,
+    scale: float,
+    mutation: str | None,
 ) -> None:
     """RZZ by the angle that the ancilla's outcome selects: on the collapsed ancilla a controlled gate is the same."""
     matrix: NDArray[np.complex128] = np.zeros((4, 4), dtype=np.complex128)
