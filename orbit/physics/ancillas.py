@@ -88,3 +88,19 @@ def draw_uniforms(
             uniforms[:, layer, i] = np.where(point < below, point, high + point - below)
             bits[i] = parity = (point >= below).astype(np.int64)
     return uniforms
+
+
+def likelihood_gain(fates: Fates, start: NDArray[np.float64], end: NDArray[np.float64]) -> float:
+    """Share of the possible rise of the outcomes' likelihood that lies between two sets of ancilla angles.
+
+    It is 1 if `end` makes the outcomes as likely as any angles can, 0 if nothing moved, negative if they became less
+    likely. Angles are of shape (n_layers, n).
+    """
+    kept = fates.kept.mean(axis=-1)
+
+    def log_likelihood(keeping: NDArray[np.float64]) -> float:
+        safe = np.clip(keeping, 1e-12, 1 - 1e-12)
+        return float(np.sum(kept * np.log(safe) + (1 - kept) * np.log(1 - safe)))
+
+    before = log_likelihood(np.cos(start / 2) ** 2)
+    return (log_likelihood(np.cos(end / 2) ** 2) - before) / max(log_likelihood(kept) - before, 1e-12)
