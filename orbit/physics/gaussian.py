@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from orbit.physics.adam import Adam
+
 Real = NDArray[np.float64]
 
 _MOST_SKEWED = 2.0
@@ -111,3 +113,23 @@ def filtered_energy(
         gradient[k] = filters[k].slope(cotangent, after)
         cotangent = filters[k].act(strengths[k], cotangent)
     return energy, gradient
+
+
+def train_filters(
+    n_qubits: int, field: float, filters: Sequence[Filter], start: Real, *, learning_rate: float, n_steps: int
+) -> tuple[Real, Real]:
+    """Minimize the energy per qubit by Adam.
+
+    Returns:
+        The energies per qubit before each update, shape (n_steps,), and the strengths before the updates and after the
+        last one, shape (n_steps + 1, number of filters).
+    """
+    optimizer = Adam(learning_rate)
+    energies = np.empty(n_steps)
+    rows = np.empty((n_steps + 1, len(filters)))
+    rows[0] = start
+    for step in range(n_steps):
+        energy, gradient = filtered_energy(n_qubits, field, filters, rows[step])
+        energies[step] = energy / n_qubits
+        rows[step + 1] = optimizer.update(rows[step], gradient / n_qubits)
+    return energies, rows

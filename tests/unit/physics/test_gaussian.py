@@ -6,7 +6,7 @@ from scipy.linalg import expm
 
 from orbit.physics.dense import plus_state
 from orbit.physics.gates import bonds
-from orbit.physics.gaussian import FIELD_FILTER, bond_filter, filtered_energy, ising_matrix, plus_basis
+from orbit.physics.gaussian import FIELD_FILTER, bond_filter, filtered_energy, ising_matrix, plus_basis, train_filters
 from orbit.physics.hamiltonians import ising_ground_energy, pauli_sum, transverse_field_ising
 
 
@@ -59,3 +59,15 @@ def test_strong_filters_reach_the_ground_state_without_overflow():
     assert energy == pytest.approx(ising_ground_energy(6, 1.0), abs=2e-3)
     assert np.isfinite(gradient).all()
     assert np.isfinite(filtered_energy(6, 1.0, steps[:9], np.full(9, 15.0))[0])
+
+
+def test_training_follows_adam_on_the_energy_per_qubit():
+    start = np.full(4, 0.05)
+    energies, rows = train_filters(4, 0.9, layers(2), start, learning_rate=0.03, n_steps=20)
+    energy, gradient = filtered_energy(4, 0.9, layers(2), start)
+    assert energies[0] == pytest.approx(energy / 4)
+    assert rows.shape == (21, 4)
+    # The first X filter acts on an eigenstate, so that its gradient vanishes.
+    assert rows[1, 1:] == pytest.approx(start[1:] - 0.03 * np.sign(gradient[1:]), abs=1e-6)
+    assert energies[-1] < energies[0]
+    assert filtered_energy(4, 0.9, layers(2), rows[-2])[0] / 4 == pytest.approx(energies[-1])

@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orbit.physics.adam import Adam
-from orbit.physics.gaussian import FIELD_FILTER, Filter, bond_filter, filtered_energy
+from orbit.physics.gaussian import FIELD_FILTER, Filter, bond_filter, filtered_energy, train_filters
 from orbit.physics.hamiltonians import ising_ground_energy
 from orbit.physics.product_layers import IsingChain, apply_layer, product_vector
 from orbit.verification.evaluator import (
@@ -105,7 +104,9 @@ class NonunitaryCoolingEvaluator(Evaluator):
         above = float(history[-1]) - _ground_energy_density(config)
         message = "last energy per qubit above the ground state's"
         return [
-            below("energy_improvement", float(history[-1] - history[0]), 0.0, "energy per qubit, last minus first entry"),
+            below(
+                "energy_improvement", float(history[-1] - history[0]), 0.0, "energy per qubit, last minus first entry"
+            ),
             at_least("energy_lower_bound", above, -1e-3, message),
             at_most("energy_gap", above, 0.5, message),
         ]
@@ -154,7 +155,14 @@ class NonunitaryCoolingEvaluator(Evaluator):
         if run.kind is not RunKind.TIMED:
             return []
         start = run.config.get("initial_parameters")
-        expected = _trajectory(run.config, self.initial_parameters(run.config) if start is None else start)
+        expected, _ = train_filters(
+            run.config["n_qubits"],
+            run.config["transverse_field"],
+            _filters(run.config["n_layers"]),
+            self.initial_parameters(run.config) if start is None else start,
+            learning_rate=run.config["learning_rate"],
+            n_steps=run.config["max_steps"],
+        )
         tolerance = self.histories(run.config)[HISTORY]
         ratio = tolerance.distance(outputs[HISTORY], expected) / tolerance.allowed(expected)
         worst = int(np.argmax(ratio))
@@ -178,19 +186,6 @@ def _ground_energy_density(config: Config) -> float:
 
 def _filters(n_layers: int) -> list[Filter]:
     return [gate for layer in range(n_layers) for gate in (FIELD_FILTER, bond_filter(layer % 2))]
-
-
-def _trajectory(config: Config, start: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The history that exact gradients give, shape (max_steps,)."""
-    n = config["n_qubits"]
-    filters = _filters(config["n_layers"])
-    optimizer, parameters = Adam(config["learning_rate"]), np.asarray(start, dtype=np.float64)
-    history = np.empty(config["max_steps"])
-    for step in range(len(history)):
-        energy, gradient = filtered_energy(n, config["transverse_field"], filters, parameters)
-        history[step] = energy / n
-        parameters = optimizer.update(parameters, gradient / n)
-    return history
 
 
 def _dense_energy(n: int, field: float, parameters: NDArray[np.float64]) -> float:
