@@ -1,6 +1,6 @@
 """Reference of `mps-refinement` in TensorCircuit-NG: exact causal cones, all of one kind in a vectorized circuit.
 
-The energy is a sum over bonds, and a bond sees only the gates of its causal cone and the state on the sites of the cone.
+The energy is a sum over bonds; a bond sees only the gates of its causal cone and the state on the sites of the cone.
 What the matrix-product state holds beyond the cone enters through the square roots of its two environments, as a few
 qubits on either side. Nothing is truncated. Bonds of one parity have cones of one shape; at the ends of the chain they
 reach over dummy sites with zero angles.
