@@ -9,7 +9,7 @@ holds its physics, thresholds and draws and nothing else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -245,6 +245,26 @@ class Evaluator(ABC):
     def task_checks(self, run: Run, outputs: Outputs) -> list[Evidence]:
         """Checks that no other hook expresses (a distribution test, a trajectory against a full-size oracle)."""
         return []
+
+    def part_to_recompute(self, config: Config, outputs: Outputs, rng: np.random.Generator) -> tuple[Config, Outputs]:
+        """The drawn part of a run that recomputation and first update look at, where the whole would take too long."""
+        return config, outputs
+
+    # --- probes that only tell something together -------------------------------------------------------------
+
+    def draw_joint_probe(self, defaults: Config, oracle: Oracle, rng: np.random.Generator) -> list[Config]:
+        """Small configurations whose outcomes are judged together, in place of single small probes.
+
+        Empty where single probes are compared with the oracle. The draw must be sharp: `judge_joint_probe` has to
+        reject every mutation of the oracle.
+        """
+        return []
+
+    def judge_joint_probe(
+        self, configs: Sequence[Config], outputs: Sequence[Outputs], oracle: Oracle, rng: np.random.Generator
+    ) -> list[Evidence]:
+        """Judge the outcomes of `draw_joint_probe`; they have the right form."""
+        raise NotImplementedError(f"{type(self).__name__} draws joint probes but does not judge them")
 
     def perturbed(self, config: Config, rng: np.random.Generator) -> Config:
         """The same run, moved by single-precision rounding, to measure how far an honest history may stray."""

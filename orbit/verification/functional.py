@@ -62,8 +62,9 @@ def judge(
                 evidence += evaluator.thresholds(run.config, clean)
             if evaluator.has_parameters:
                 evidence += check_start(evaluator, run.config, clean)
-                evidence += check_recomputation(evaluator, run.config, clean)
-                evidence += check_first_update(evaluator, run.config, clean, rng)
+                config, part = evaluator.part_to_recompute(run.config, clean, rng)
+                evidence += check_recomputation(evaluator, config, part)
+                evidence += check_first_update(evaluator, config, part, rng)
             if replay is not None:
                 evidence += check_replay(evaluator, run.config, clean, replay)
             evidence += evaluator.task_checks(run, clean)

@@ -25,7 +25,7 @@ from orbit.tasks import Task
 from orbit.verification import functional, probes
 from orbit.verification.evaluator import Config, Outputs, Run, RunKind
 from orbit.verification.execution import read_outputs
-from orbit.verification.probes import Probe
+from orbit.verification.probes import JointProbe, Probe
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 OUTPUT_LIMIT_BYTES = 512 * 2**20
@@ -75,9 +75,9 @@ class Judge:
         run: Run = self._call(_timed_run, self._contract, self._seed, attempt)
         return run
 
-    def small_probes(self, count: int) -> list[Probe]:
-        """Conditioned draws with the oracle's outcome; the first has at least ten steps."""
-        drawn: list[Probe] = self._call(_small_probes, self._seed, count)
+    def small_probes(self, count: int) -> list[Probe | JointProbe]:
+        """Conditioned draws with the oracle's outcome, the first with at least ten steps; or the task's joint probe."""
+        drawn: list[Probe | JointProbe] = self._call(_small_probes, self._seed, count)
         return drawn
 
     def full_probe(self) -> Run:
@@ -86,7 +86,7 @@ class Judge:
         return run
 
     def perturbed(self, run: Run, count: int) -> list[Config]:
-        """The same configuration moved by single-precision rounding."""
+        """The same configuration moved by single-precision rounding; none where the task has no histories."""
         configs: list[Config] = self._call(_perturbed, run, self._seed, count)
         return configs
 
@@ -95,9 +95,9 @@ class Judge:
         evidence: list[Evidence] = self._call(_judge, files, replay, self._contract, self._seed)
         return evidence
 
-    def compare(self, probe: Probe, directory: Path) -> list[Evidence]:
-        """A small probe against the oracle."""
-        evidence: list[Evidence] = self._call(_compare, probe, directory)
+    def compare(self, probe: Probe | JointProbe, directories: Sequence[Path]) -> list[Evidence]:
+        """A small probe against the oracle; one directory of results per run."""
+        evidence: list[Evidence] = self._call(_compare, probe, directories, self._seed)
         return evidence
 
     def _call(self, function: Any, *arguments: Any) -> Any:
@@ -134,12 +134,9 @@ def _timed_run(task: Task, contract: Contract, seed: int, attempt: int) -> Run:
     return Run(RunKind.TIMED, "timed", evaluator.prepare(config))
 
 
-def _small_probes(task: Task, seed: int, count: int) -> list[Probe]:
+def _small_probes(task: Task, seed: int, count: int) -> list[Probe | JointProbe]:
     evaluator, oracle, defaults = task.load_evaluator(), task.load_oracle(), dict(task.config)
-    return [
-        probes.draw_probe(evaluator, oracle, defaults, _rng(seed, 2, k), name=f"probe-{k + 1}", long=k == 0)
-        for k in range(count)
-    ]
+    return probes.draw_probes(evaluator, oracle, defaults, [_rng(seed, 2, k) for k in range(count)])
 
 
 def _full_probe(task: Task, seed: int) -> Run:
@@ -150,6 +147,8 @@ def _full_probe(task: Task, seed: int) -> Run:
 
 def _perturbed(task: Task, run: Run, seed: int, count: int) -> list[Config]:
     evaluator = task.load_evaluator()
+    if not evaluator.histories(run.config):
+        return []  # nothing to replay
     return [evaluator.perturbed(run.config, _rng(seed, 4, k)) for k in range(count)]
 
 
@@ -165,12 +164,16 @@ def _judge(task: Task, files: OutputFiles, replay: ReplayFiles | None, contract:
     return functional.judge(task.load_evaluator(), files.run, outputs, contract=contract, replay=trusted, rng=rng)
 
 
-def _compare(task: Task, probe: Probe, directory: Path) -> list[Evidence]:
-    try:
-        outputs = read_outputs(directory, OUTPUT_LIMIT_BYTES)
-    except ValueError as error:
-        return [_unreadable(probe.run.name, error)]
-    return probes.compare(task.load_evaluator(), probe, outputs)
+def _compare(task: Task, probe: Probe | JointProbe, directories: Sequence[Path], seed: int) -> list[Evidence]:
+    outputs: list[Outputs] = []
+    for run, directory in zip(probe.runs, directories, strict=True):
+        try:
+            outputs.append(read_outputs(directory, OUTPUT_LIMIT_BYTES))
+        except ValueError as error:
+            return [_unreadable(run.name, error)]
+    if isinstance(probe, Probe):
+        return probes.compare(task.load_evaluator(), probe, outputs[0])
+    return probes.compare_joint(task.load_evaluator(), task.load_oracle(), probe, outputs, _rng(seed, 6))
 
 
 def _trusted(directory: Path) -> Outputs:

@@ -12,7 +12,7 @@ import importlib.util
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from orbit.frameworks import REFERENCE_FRAMEWORK
 from orbit.tasks import Task
 from orbit.verification import _mutant_worker, _values, functional, probes
 from orbit.verification.evaluator import Evaluator, Oracle, Outputs, Run, RunKind
-from orbit.verification.probes import Probe
+from orbit.verification.probes import JointProbe, Probe
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 SEED = 20_261
@@ -170,53 +170,63 @@ class MutantTable:
         self.task, self._worker = task, worker
         self.evaluator: Evaluator = task.load_evaluator()
         self.oracle: Oracle = task.load_oracle()
-        self._runs: dict[str, Run] = {}
-        self._probe: Probe | None = None
+        self._runs: dict[str, tuple[Run, ...]] = {}
+        self._probe: Probe | JointProbe | None = None
 
     def fate(self, mutant: Mutant) -> Fate:
         """Run, or make up, and judge one mutant."""
-        run = self._run_for(mutant.run)
-        outputs, error = self._outputs(mutant, run)
-        if outputs is None:
+        runs = self._runs_for(mutant.run)
+        outputs, error = self._outputs(mutant, runs)
+        if error is not None:
             return Fate(mutant, (), None, error)
-        failed = [item for item in self._judge(mutant, run, outputs) if item.outcome is Outcome.FAIL]
+        failed = [item for item in self._judge(mutant, runs, outputs) if item.outcome is Outcome.FAIL]
         expected = next((item for item in failed if fnmatch.fnmatchcase(item.check, mutant.check)), None)
         return Fate(mutant, tuple(dict.fromkeys(item.check for item in failed)), expected)
 
     def reference_evidence(self, run: RunName) -> list[Evidence]:
         """The unchanged reference on the same draws, which must not fail anything."""
         honest = Mutant.model_construct(name="reference", why="", check="", run=run, replace=(), fabricate=None)
-        outputs, error = self._outputs(honest, self._run_for(run))
-        if outputs is None:
+        outputs, error = self._outputs(honest, self._runs_for(run))
+        if error is not None:
             raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
-        return self._judge(honest, self._run_for(run), outputs)
+        return self._judge(honest, self._runs_for(run), outputs)
 
-    def _run_for(self, kind: str) -> Run:
+    def _runs_for(self, kind: str) -> tuple[Run, ...]:
         if kind not in self._runs:
             defaults, rng = dict(self.task.config), np.random.default_rng([SEED, len(kind)])
             if kind == "probe":
-                self._probe = probes.draw_probe(self.evaluator, self.oracle, defaults, rng, name="probe-1", long=True)
-                self._runs[kind] = self._probe.run
+                (self._probe,) = probes.draw_probes(self.evaluator, self.oracle, defaults, [rng])
+                self._runs[kind] = self._probe.runs
             elif kind == "full-probe":
                 config = self.evaluator.prepare(self.evaluator.draw_full_probe(defaults, rng))
-                self._runs[kind] = Run(RunKind.FULL_PROBE, kind, config)
+                self._runs[kind] = (Run(RunKind.FULL_PROBE, kind, config),)
             else:
                 config = self.evaluator.prepare(self.evaluator.draw_timed(defaults, rng))
-                self._runs[kind] = Run(RunKind.TIMED, kind, config)
+                self._runs[kind] = (Run(RunKind.TIMED, kind, config),)
         return self._runs[kind]
 
-    def _outputs(self, mutant: Mutant, run: Run) -> tuple[Outputs | None, str | None]:
-        if mutant.fabricate is None:
-            return self._worker.run(source_of(self.task, mutant), run.config)
-        function = getattr(self._fabrications(), mutant.fabricate)
-        return function(self.evaluator, self.oracle, run.config, np.random.default_rng(SEED)), None
+    def _outputs(self, mutant: Mutant, runs: Sequence[Run]) -> tuple[list[Outputs], str | None]:
+        results: list[Outputs] = []
+        for number, run in enumerate(runs):
+            if mutant.fabricate is None:
+                outputs, error = self._worker.run(source_of(self.task, mutant), run.config)
+                if outputs is None:
+                    return [], error
+            else:
+                function = getattr(self._fabrications(), mutant.fabricate)
+                rng = np.random.default_rng(SEED + number)
+                outputs = function(self.evaluator, self.oracle, run.config, rng)
+            results.append(outputs)
+        return results, None
 
-    def _judge(self, mutant: Mutant, run: Run, outputs: Outputs) -> list[Evidence]:
+    def _judge(self, mutant: Mutant, runs: Sequence[Run], outputs: Sequence[Outputs]) -> list[Evidence]:
+        rng = np.random.default_rng(SEED)
         if mutant.run == "probe":
             assert self._probe is not None
-            return probes.compare(self.evaluator, self._probe, outputs)
-        rng = np.random.default_rng(SEED)
-        return functional.judge(self.evaluator, run, outputs, contract=Contract.ORBIT_2, rng=rng)
+            if isinstance(self._probe, JointProbe):
+                return probes.compare_joint(self.evaluator, self.oracle, self._probe, outputs, rng)
+            return probes.compare(self.evaluator, self._probe, outputs[0])
+        return functional.judge(self.evaluator, runs[0], outputs[0], contract=Contract.ORBIT_2, rng=rng)
 
     def _fabrications(self) -> Any:
         path = self.task.directory / "tests" / "fabrications.py"

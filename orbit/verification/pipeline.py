@@ -29,7 +29,7 @@ from orbit.verification._conclusion import execution_stage, summarize
 from orbit.verification.evaluator import Config, Run
 from orbit.verification.execution import Execution, ExecutionRequest, ExecutionStatus, Executor, Limits, Role
 from orbit.verification.judging import Judge, OutputFiles, ReplayFiles, has_margin
-from orbit.verification.probes import Probe
+from orbit.verification.probes import JointProbe, Probe
 from orbit.verification.verdict import (
     Contract,
     Evidence,
@@ -187,27 +187,27 @@ def _run_and_judge(state: _State) -> None:
 def _run_stages(state: _State, judge: Judge) -> None:
     """Everything that needs runs, in an order that lets broken artifacts fail early."""
     published = state.options.contract is Contract.ORBIT_Q_1
-    probes = []
+    probes: list[Probe | JointProbe] = []
     if not published:
         state.progress("drawing the probes")
         probes = judge.small_probes(state.options.n_probes)
-    for probe in probes[:1]:
-        _run_candidate(state, probe.run)
+    probe_runs = [run for probe in probes for run in probe.runs]
+    for first in probe_runs[:1]:
+        _run_candidate(state, first)
     run, reference_runs, candidate_runs = _timed_runs(state, judge)
-    untimed: list[Callable[[], Execution]] = [_later(_run_candidate, state, probe.run) for probe in probes[1:]]
+    untimed: list[Callable[[], Execution]] = [_later(_run_candidate, state, later) for later in probe_runs[1:]]
     full = None
     if not published:
         full = judge.full_probe()
         untimed.append(_later(_run_candidate, state, full))
-    if reference_runs:
-        perturbed = judge.perturbed(run, N_PERTURBED)
-        untimed += [_later(_run_reference, state, f"perturbed-{k + 1}", c) for k, c in enumerate(perturbed)]
+    perturbed = judge.perturbed(run, N_PERTURBED) if reference_runs else []
+    untimed += [_later(_run_reference, state, f"perturbed-{k + 1}", c) for k, c in enumerate(perturbed)]
     _run_all(untimed)
     state.stages["execution"] = execution_stage(state.executions.values(), state.task.limits.run_timeout_sec)
     state.progress("judging")
     replay = None
     if reference_runs:
-        paths = tuple(_run_dir(state, f"perturbed-{k + 1}") for k in range(N_PERTURBED))
+        paths = tuple(_run_dir(state, f"perturbed-{k + 1}") for k in range(len(perturbed)))
         replay = ReplayFiles(_run_dir(state, reference_runs[0].name), paths)
     evidence = judge.judge(OutputFiles(run, _run_dir(state, candidate_runs[0].name)), replay)
     state.stages["functional"] = Stage.from_evidence(evidence, FailureMode.PROBLEM_MISMATCH)
@@ -325,10 +325,10 @@ def _run_all(jobs: Sequence[Callable[[], Execution]]) -> None:
             raise
 
 
-def _judge_probes(state: _State, judge: Judge, probes: Sequence[Probe], full: Run | None) -> Stage:
+def _judge_probes(state: _State, judge: Judge, probes: Sequence[Probe | JointProbe], full: Run | None) -> Stage:
     evidence: list[Evidence] = []
     for probe in probes:
-        evidence += judge.compare(probe, _run_dir(state, probe.run.name))
+        evidence += judge.compare(probe, [_run_dir(state, run.name) for run in probe.runs])
     if full is not None:
         evidence += judge.judge(OutputFiles(full, _run_dir(state, full.name)))
     if not evidence:

@@ -8,7 +8,7 @@ never passes by luck of the draw.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,36 @@ class Probe:
     comparable: Mapping[str, NDArray[np.bool_]]
     n_left_out: int
     n_draws: int
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The one run that is made."""
+        return (self.run,)
+
+
+@dataclass(frozen=True)
+class JointProbe:
+    """Runs that only tell something together: samples with equal and with different seeds."""
+
+    runs: tuple[Run, ...]
+
+
+def draw_probes(
+    evaluator: Evaluator, oracle: Oracle, defaults: Config, rngs: Sequence[np.random.Generator]
+) -> list[Probe | JointProbe]:
+    """One probe per generator, the first one long; or the task's joint probe, whatever their number.
+
+    Raises:
+        HarnessError: see `draw_probe`.
+    """
+    if not rngs:
+        return []
+    joint = evaluator.draw_joint_probe(defaults, oracle, rngs[0])
+    if joint:
+        return [JointProbe(tuple(Run(RunKind.PROBE, f"probe-{k + 1}", config) for k, config in enumerate(joint)))]
+    return [
+        draw_probe(evaluator, oracle, defaults, rng, name=f"probe-{k + 1}", long=k == 0) for k, rng in enumerate(rngs)
+    ]
 
 
 def draw_probe(
@@ -142,6 +172,30 @@ def compare(evaluator: Evaluator, probe: Probe, outputs: Outputs) -> list[Eviden
             found = ratios(tolerances, clean, probe.expected, probe.comparable)
             evidence += [_compared(key, tolerances[key], ratio, clean, probe) for key, ratio in found.items()]
     return [item.model_copy(update={"run": probe.run.name}) for item in evidence]
+
+
+def compare_joint(
+    evaluator: Evaluator,
+    oracle: Oracle,
+    probe: JointProbe,
+    outputs: Sequence[Outputs],
+    rng: np.random.Generator,
+) -> list[Evidence]:
+    """The outcome of all runs of a joint probe; form and invariants run by run, the rest together."""
+    evidence: list[Evidence] = []
+    cleaned = []
+    for run, found in zip(probe.runs, outputs, strict=True):
+        spec = evaluator.result_spec(run.config)
+        items = check_form(spec, found, Contract.ORBIT_2)
+        if not any(item.outcome is Outcome.FAIL for item in items):
+            cleaned.append(as_float64(spec, found))
+            with np.errstate(all="ignore"):
+                items += evaluator.invariants(run.config, cleaned[-1])
+        evidence += [item.model_copy(update={"run": run.name}) for item in items]
+    if any(item.outcome is Outcome.FAIL for item in evidence):
+        return evidence
+    judged = evaluator.judge_joint_probe([run.config for run in probe.runs], cleaned, oracle, rng)
+    return evidence + [item.model_copy(update={"run": item.run or probe.runs[0].name}) for item in judged]
 
 
 def _compared(key: str, tolerance: Tolerance, ratio: Array, outputs: Outputs, probe: Probe) -> Evidence:

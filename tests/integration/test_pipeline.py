@@ -70,6 +70,34 @@ def test_the_published_contract_has_no_probes(toy, tmp_path):
     assert [item.outcome for item in verdict.stages["probes"].evidence] == [Outcome.NOT_APPLICABLE]
 
 
+JOINT = """
+
+class JointToy(ToyEvaluator):
+    def draw_joint_probe(self, defaults, oracle, rng):
+        return [self.draw_probe(defaults, rng, 4) for _ in range(3)]
+
+    def judge_joint_probe(self, configs, outputs, oracle, rng):
+        losses = [float(found["loss_history"][0]) for found in outputs]
+        return [at_least("probe:spread", max(losses) - min(losses), %s)]
+
+
+EVALUATOR = JointToy()
+"""
+
+
+@pytest.mark.parametrize(("least", "status"), [(1e-6, StageStatus.PASS), (1e6, StageStatus.FAIL)])
+def test_a_joint_probe_is_run_and_judged_as_a_whole(tmp_path, monkeypatch, least, status):
+    root = shutil.copytree(TOY_ROOT, tmp_path / "root")
+    with (root / "tasks/toy/01-cosines/tests/evaluator.py").open("a") as stream:
+        stream.write(JOINT % least)
+    monkeypatch.setenv("ORBIT_DATA", str(root))
+    toy = find_task("toy/01-cosines"), find_framework("tensorcircuit")
+    verdict = verified(toy, HONEST, tmp_path / "out")
+    assert verdict.stages["probes"].status is status
+    assert {f"probe-{k}" for k in (1, 2, 3)} <= {path.name for path in (tmp_path / "out/runs").iterdir()}
+    assert "probe:spread" in {item.check for item in verdict.stages["probes"].evidence}
+
+
 def edited(tmp_path: Path, old: str, new: str) -> Path:
     source = HONEST.read_text()
     assert source.count(old) == 1

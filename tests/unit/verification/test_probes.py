@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from orbit.errors import HarnessError
-from orbit.verification.evaluator import Tolerance
-from orbit.verification.probes import compare, draw_probe
+from orbit.verification.evaluator import Tolerance, at_most
+from orbit.verification.probes import JointProbe, Probe, compare, compare_joint, draw_probe, draw_probes
 from orbit.verification.verdict import Outcome
 
 from .toy import DEFAULTS, ToyEvaluator, ToyOracle
@@ -79,3 +79,49 @@ def test_ill_conditioned_parameters_are_left_out_and_counted():
     assert failures(probe, drifted) == set()
     drifted["final_parameters"][0] += 0.3
     assert failures(probe, drifted) == {"probe:final_parameters"}
+
+
+class Joint(ToyEvaluator):
+    """Two equal runs, judged by whether they agree."""
+
+    def draw_joint_probe(self, defaults, oracle, rng):
+        config = self.draw_probe(defaults, rng, 4)
+        return [config, dict(config)]
+
+    def judge_joint_probe(self, configs, outputs, oracle, rng):
+        one, other = (found["loss_history"] for found in outputs)
+        return [at_most("probe:repeats", float(np.abs(one - other).max()), 0.0)]
+
+
+def joint_failures(change):
+    (probe,) = draw_probes(Joint(), ToyOracle(), dict(DEFAULTS), [np.random.default_rng(0), np.random.default_rng(1)])
+    assert isinstance(probe, JointProbe)
+    outputs = [ToyOracle().solve(run.config) for run in probe.runs]
+    outputs[1] = {**outputs[1], "loss_history": change(outputs[1]["loss_history"])}
+    evidence = compare_joint(Joint(), ToyOracle(), probe, outputs, np.random.default_rng(0))
+    assert {item.run for item in evidence} == {"probe-1", "probe-2"}
+    return {item.check for item in evidence if item.outcome is Outcome.FAIL}
+
+
+def test_a_joint_probe_takes_the_place_of_single_ones():
+    assert joint_failures(lambda history: history) == set()
+    assert joint_failures(lambda history: history + 1e-9) == {"probe:repeats"}
+
+
+def test_the_runs_of_a_joint_probe_are_held_to_form_and_invariants():
+    assert joint_failures(lambda history: history[1:]) == {"form"}
+    assert joint_failures(lambda history: history - 100) == {"loss_bound"}
+
+
+def test_single_probes_come_one_per_generator_and_none_without():
+    drawn_probes = draw_probes(
+        ToyEvaluator(), ToyOracle(), dict(DEFAULTS), [np.random.default_rng(k) for k in range(2)]
+    )
+    assert [probe.runs[0].name for probe in drawn_probes] == ["probe-1", "probe-2"]
+    assert all(isinstance(probe, Probe) for probe in drawn_probes)
+    assert draw_probes(ToyEvaluator(), ToyOracle(), dict(DEFAULTS), []) == []
+
+
+def test_a_joint_probe_must_be_judged():
+    with pytest.raises(NotImplementedError, match="does not judge them"):
+        ToyEvaluator().judge_joint_probe([], [], ToyOracle(), np.random.default_rng(0))
