@@ -112,17 +112,20 @@ def probabilities(circuit: GridCircuit, samples: Bits) -> Reals:
     side = circuit.side
     _, first, where = np.unique(string_indices(samples), return_index=True, return_inverse=True)
     bits = np.asarray(samples, dtype=np.int8)[first].reshape(-1, side, side)
-    boundary = np.ones((len(bits), 2**side), dtype=np.complex128)
+    boundary = np.ones((2**side, len(bits)), dtype=np.complex128)
     for row in range(side):
         for column in range(side):
-            blocks = boundary.reshape(len(bits), 2**column, 2, -1)
+            blocks = boundary.reshape(2**column, 2, -1, len(bits))
             if row:
-                link = np.exp(-0.5j * circuit.rxx[row - 1, column] * np.outer(_SIGN, _SIGN))
-                blocks = np.einsum("ab,klar->klbr", link, blocks, optimize=True)
-            projected = blocks * _HADAMARD[bits[:, row, column]][:, None, :, None]
-            boundary = projected.reshape(len(bits), -1)
-        boundary = boundary * circuit.rows[row]
-    return np.asarray(np.abs(boundary.sum(axis=1)) ** 2)[where]
+                same, other = np.exp(-0.5j * circuit.rxx[row - 1, column] * _SIGN)
+                turned = blocks[:, ::-1] * other
+                blocks = blocks * same
+                blocks += turned
+            # <bit|a> of a Hadamard matrix: its sign is the only part that depends on the string.
+            blocks[:, 1] *= _SIGN[bits[:, row, column]]
+            boundary = blocks.reshape(2**side, -1)
+        boundary *= circuit.rows[row][:, None] / 2 ** (side / 2)
+    return np.asarray(np.abs(boundary.sum(axis=0)) ** 2)[where]
 
 
 def sample(circuit: GridCircuit, uniforms: Reals) -> NDArray[np.int8]:

@@ -1,0 +1,338 @@
+"""Evaluator of `grid-sampling`: exact Z strings and a battery for independent samples of the right distribution."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from orbit.physics import sampling_statistics as battery
+from orbit.physics.grid import GridCircuit, basis_signs, probabilities, string_indices, z_string_expectations
+from orbit.physics.sampling_statistics import TailTest
+from orbit.verification.evaluator import (
+    ArraySpec,
+    Config,
+    Evaluation,
+    Evaluator,
+    Oracle,
+    Outputs,
+    Run,
+    RunKind,
+    Tolerance,
+    at_least,
+    at_most,
+)
+from orbit.verification.verdict import Evidence
+
+WAVES = (
+    *("ry_row_sin", "ry_col_cos", "ry_diag_sin", "rzz_edge_sin", "rzz_site_cos"),
+    *("rxx_edge_cos", "rxx_site_sin", "rx_row_cos", "rx_col_sin", "rx_diag_cos"),
+)
+OFFSETS = ("ry_offset", "rzz_offset", "rxx_offset", "rx_offset")
+REJECTED = 1e-8
+"""A test of the battery fails below this probability; about thirty of them stay far below 1e-5 together."""
+STANDARD_ERRORS = 6.0
+"""Room for chance where a published tolerance is closer than that to an honest sampler."""
+MIN_ORDER_SAMPLES = 4096
+"""Tests of the order of rows rely on sums of many products."""
+MIN_EVENTS = 50
+"""Events that are expected less often have no normal frequency and count less in Hotelling's tests."""
+N_PAIRS, N_PATCHES, N_LONG = 40, 20, 20
+PROBE_SIDE, PROBE_SAMPLES, FULL_PROBE_SAMPLES = 4, 4096, 512
+SHARP = 3.0
+"""A probe's statistic must reject every wrong circuit with so many standard deviations to spare."""
+MAX_PROBE_DRAWS = 200
+
+
+class GridSamplingEvaluator(Evaluator):
+    """Samples of a shallow circuit on a square grid."""
+
+    has_parameters = False
+
+    # --- inputs -----------------------------------------------------------------------------------------------
+
+    def initial_parameters(self, config: Config) -> NDArray[np.float64]:
+        """There are none."""
+        return np.empty(0)
+
+    def draw_timed(self, defaults: Config, rng: np.random.Generator) -> Config:
+        """A drawn seed."""
+        return {**defaults, "seed": int(rng.integers(1, 2**31))}
+
+    def draw_probe(self, defaults: Config, rng: np.random.Generator, n_steps: int) -> Config:
+        """A 4 x 4 grid, every coefficient within 30% of its published value, modulation scales tripled."""
+        config = {**defaults, "grid_side": PROBE_SIDE, "n_qubits": PROBE_SIDE**2, "n_samples": PROBE_SAMPLES}
+        config |= _scattered(defaults, rng, 0.3, 3.0)
+        return {**config, "seed": int(rng.integers(1, 2**31))}
+
+    def draw_full_probe(self, defaults: Config, rng: np.random.Generator) -> Config:
+        """The published size, 512 samples, every coefficient within 20% of its published value."""
+        config = {**defaults, "n_samples": FULL_PROBE_SAMPLES, **_scattered(defaults, rng, 0.2, 1.0)}
+        return {**config, "seed": int(rng.integers(1, 2**31))}
+
+    # --- judgement --------------------------------------------------------------------------------------------
+
+    def result_spec(self, config: Config) -> dict[str, ArraySpec]:
+        """The samples."""
+        return {"samples": ArraySpec((config["n_samples"], config["n_qubits"]), integer=True, published=True)}
+
+    def invariants(self, config: Config, outputs: Outputs) -> list[Evidence]:
+        """Bits are 0 or 1."""
+        samples = np.asarray(outputs["samples"])
+        strange = int(np.sum((samples != 0) & (samples != 1)))
+        return [at_most("binary", strange, 0, "entries that are neither 0 nor 1")]
+
+    def thresholds(self, config: Config, outputs: Outputs) -> list[Evidence]:
+        """The published tolerances, on all single sites and on the strings drawn for this judgement."""
+        circuit, samples = grid_circuit(config), np.asarray(outputs["samples"])
+        masks = draw_strings(config["grid_side"], _strings_rng(samples))
+        exact = z_string_expectations(circuit, masks)
+        flat = masks.reshape(len(masks), -1)
+        errors = np.abs(battery.parities(samples, flat).mean(axis=0) - exact)
+        n_sites = config["n_qubits"]
+        room = STANDARD_ERRORS * np.sqrt((1 - exact**2) / config["n_samples"])
+        hidden = errors[n_sites:]
+        return [
+            _worst("single_z", errors[:n_sites], np.maximum(config["single_z_tolerance"], room[:n_sites])),
+            _worst("hidden_z_string_max", hidden, np.maximum(config["hidden_z_string_max_tolerance"], room[n_sites:])),
+            at_most("hidden_z_string_mean", float(hidden.mean()), config["hidden_z_string_mean_tolerance"]),
+        ]
+
+    def published_criteria(self) -> frozenset[str]:
+        """Bits, and the three tolerances."""
+        return frozenset({"binary", "single_z", "hidden_z_string_max", "hidden_z_string_mean"})
+
+    def task_checks(self, run: Run, outputs: Outputs) -> list[Evidence]:
+        """The battery for independent samples of the right distribution."""
+        if run.kind is RunKind.PROBE:
+            return []
+        return [_judged(test) for test in self.battery(run.config, np.asarray(outputs["samples"]))]
+
+    def battery(self, config: Config, samples: NDArray[np.int64]) -> list[TailTest]:
+        """All tests of one set of samples of any size.
+
+        Args:
+            config: the task's configuration.
+            samples: bits, shape (n_samples, n_qubits).
+        """
+        circuit, masks = grid_circuit(config), draw_strings(config["grid_side"], _strings_rng(samples))
+        exact = z_string_expectations(circuit, masks)
+        return tests_of_samples(
+            samples, masks.reshape(len(masks), -1), exact, config["n_qubits"], probabilities(circuit, samples)
+        )
+
+    def evaluate(self, config: Config, parameters: NDArray[np.float64], *, gradient: bool = False) -> Evaluation:
+        """Exact expectation values of the single sites."""
+        sites = np.eye(config["n_qubits"], dtype=bool).reshape(-1, config["grid_side"], config["grid_side"])
+        return Evaluation({"single_z": z_string_expectations(grid_circuit(config), sites)})
+
+    def histories(self, config: Config) -> dict[str, Tolerance]:
+        """There are none."""
+        return {}
+
+    def probe_tolerances(self, config: Config) -> dict[str, Tolerance]:
+        """Samples are judged together, by their distribution."""
+        return {}
+
+    # --- the probe: one grid, three runs with seeds A, A, B ---------------------------------------------------
+
+    def draw_joint_probe(self, defaults: Config, oracle: Oracle, rng: np.random.Generator) -> list[Config]:
+        """A small grid on which 4096 samples tell every wrong circuit of the oracle from the right one."""
+        for _ in range(MAX_PROBE_DRAWS):
+            first = self.draw_probe(defaults, rng, 0)
+            right = _probe_law(first, oracle.solve(first)["probabilities"])
+            wrong = (oracle.solve(first, mutation=name)["probabilities"] for name in oracle.mutations)
+            if all(right.separation(distribution) > SHARP for distribution in wrong):
+                return [first, dict(first), {**first, "seed": int(rng.integers(1, 2**31))}]
+        raise AssertionError("no draw of the probe is sharp")
+
+    def judge_joint_probe(
+        self, configs: Sequence[Config], outputs: Sequence[Outputs], oracle: Oracle, rng: np.random.Generator
+    ) -> list[Evidence]:
+        """Chi-square and string tests against the exact distribution; equal seeds repeat, other seeds do not."""
+        distribution = oracle.solve(configs[0])["probabilities"]
+        law = _probe_law(configs[0], distribution)
+        keys = [string_indices(np.asarray(found["samples"])) for found in outputs]
+        counts = [np.bincount(key, minlength=len(distribution)) for key in keys]
+        evidence = [
+            at_most("probe:seed_repeats", float(np.mean(keys[0] != keys[1])), 0, "rows that differ for one seed"),
+            _judged(_equal_rows("probe:seed_differs", keys[0], keys[2], distribution)),
+            _judged(battery.two_samples("probe:seed_independent", counts[0], counts[2], distribution)),
+        ]
+        for number in (0, 2):
+            found = [battery.chi_square("probe:distribution", counts[number], distribution), law.test(counts[number])]
+            signs = 1.0 - 2.0 * np.asarray(outputs[number]["samples"]) - law.means[: configs[0]["n_qubits"]]
+            white = battery.whitened(signs)
+            found += [_renamed(test) for test in (*battery.block_means(white), *battery.row_correlations(white))]
+            evidence += [_judged(test).model_copy(update={"run": f"probe-{number + 1}"}) for test in found]
+        return evidence
+
+    # --- exact references -------------------------------------------------------------------------------------
+
+    def exact_keys(self) -> tuple[str, ...]:
+        """The circuit."""
+        waves = tuple(f"{name}_{part}" for name in WAVES for part in ("scale", "frequency"))
+        return ("grid_side", *OFFSETS, *waves)
+
+    def compute_exact(self, config: Config) -> dict[str, float | list[float]]:
+        """Expectation values of Z on every site by a boundary contraction of the whole grid."""
+        found: list[float] = (
+            self.evaluate({**config, "n_qubits": config["grid_side"] ** 2}, np.empty(0))
+            .observables["single_z"]
+            .tolist()
+        )
+        return {"single_z": found}
+
+
+def grid_circuit(config: Config) -> GridCircuit:
+    """The angles that the statement gives."""
+    side = config["grid_side"]
+    row, col = np.mgrid[:side, :side]
+
+    def wave(name: str, argument: NDArray[np.int64]) -> NDArray[np.float64]:
+        function = np.sin if name.endswith("sin") else np.cos
+        return np.asarray(config[f"{name}_scale"] * function(config[f"{name}_frequency"] * argument))
+
+    horizontal, vertical = row * (side - 1) + col, row * side + col
+    ry = wave("ry_row_sin", row + 1) + wave("ry_col_cos", col + 1) + wave("ry_diag_sin", row + col + 2)
+    rx = wave("rx_row_cos", row + 1) - wave("rx_col_sin", col + 1) + wave("rx_diag_cos", row + col + 2)
+    rzz = wave("rzz_edge_sin", horizontal + 1) + wave("rzz_site_cos", 2 * row + col + 1)
+    rxx = wave("rxx_edge_cos", vertical + 1) + wave("rxx_site_sin", row + 2 * col + 1)
+    return GridCircuit(
+        ry=config["ry_offset"] + ry,
+        rzz=config["rzz_offset"] + rzz[:, :-1],
+        rxx=config["rxx_offset"] + rxx[:-1],
+        rx=config["rx_offset"] + rx,
+    )
+
+
+def _strings_rng(samples: NDArray[np.int64]) -> np.random.Generator:
+    """Source of the drawn strings: nobody knows them before the samples are fixed, and a verdict can be repeated."""
+    digest = hashlib.sha256(np.ascontiguousarray(samples, dtype=np.int8).tobytes()).digest()
+    return np.random.default_rng(int.from_bytes(digest))
+
+
+def draw_strings(side: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Masks (n, side, side): every site, 40 pairs, 20 rectangles of at least two rows and columns, 20 long strings."""
+    n = side**2
+    masks = list(np.eye(n, dtype=bool))
+    pairs = list(combinations(range(n), 2))
+    for index in rng.choice(len(pairs), N_PAIRS, replace=False):
+        masks.append(np.isin(np.arange(n), pairs[index]))
+    rows, cols = np.mgrid[:side, :side]
+    while len(masks) < n + N_PAIRS + N_PATCHES + N_LONG:
+        if len(masks) < n + N_PAIRS + N_PATCHES:
+            height, width = rng.integers(2, 5, size=2)
+            top, left = rng.integers(0, side - np.minimum((height, width), side) + 1)
+            mask = ((top <= rows) & (rows < top + height) & (left <= cols) & (cols < left + width)).ravel()
+        else:
+            length = int(rng.integers(n // 4, n // 2 + 1))
+            mask = np.isin(np.arange(n), rng.choice(n, length, replace=False))
+        if not any((mask == other).all() for other in masks):
+            masks.append(mask)
+    return np.array(masks).reshape(-1, side, side)
+
+
+def tests_of_samples(
+    samples: NDArray[np.int64],
+    masks: NDArray[np.bool_],
+    exact: NDArray[np.float64],
+    n_sites: int,
+    row_probabilities: NDArray[np.float64],
+) -> list[TailTest]:
+    """The battery.
+
+    Args:
+        samples: bits, shape (n_samples, n_sites).
+        masks: of Z strings, the single sites first, shape (n_strings, n_sites).
+        exact: their expectation values.
+        n_sites: number of single sites.
+        row_probabilities: exact, of each sample.
+    """
+    n = len(samples)
+    centred = battery.parities(samples, masks) - exact
+    # A rare event E shows in the features as 4 * (E happens) / sqrt(3), the worst case being that two bits are both 1.
+    least = 16 / 3 * MIN_EVENTS / n
+    tests = [
+        battery.hotelling("hotelling_sites", centred[:, :n_sites], least),
+        battery.hotelling("hotelling_all", centred, least),
+    ]
+    tests += battery.repeated_rows(string_indices(samples), row_probabilities)
+    if n >= MIN_ORDER_SAMPLES:
+        white = battery.whitened(centred[:, :n_sites])
+        tests += [*battery.block_means(white), *battery.row_correlations(white)]
+    return tests
+
+
+def _scattered(defaults: Config, rng: np.random.Generator, spread: float, tripled: float) -> Config:
+    """All coefficients of the angles, each multiplied by its own factor in 1 +- spread, scales by `tripled` too."""
+    keys = [*OFFSETS, *(f"{name}_{part}" for name in WAVES for part in ("scale", "frequency"))]
+    factors = rng.uniform(1 - spread, 1 + spread, len(keys))
+    return {
+        key: float(defaults[key] * factor * (tripled if key.endswith("scale") else 1.0))
+        for key, factor in zip(keys, factors, strict=True)
+    }
+
+
+class _ProbeLaw:
+    """Means and covariance of all strings of one or two sites under an exact distribution."""
+
+    def __init__(self, n_samples: int, n_qubits: int, distribution: NDArray[np.float64]) -> None:
+        signs = basis_signs(n_qubits)
+        pairs = [signs[:, a] * signs[:, b] for a, b in combinations(range(n_qubits), 2)]
+        self._features = np.column_stack([signs, *pairs])
+        self._n_samples = n_samples
+        self.means = distribution @ self._features
+        centred = self._features - self.means
+        self._inverse = np.linalg.inv((centred * distribution[:, None]).T @ centred)
+
+    def _squared(self, distribution: NDArray[np.float64]) -> float:
+        apart = distribution @ self._features - self.means
+        return float(self._n_samples * apart @ self._inverse @ apart)
+
+    def test(self, counts: NDArray[np.int64]) -> TailTest:
+        """Distance of the sample means, as chi-square."""
+        size = len(self.means)
+        statistic = self._squared(counts / counts.sum())
+        return battery.two_sided("probe:strings", statistic, size, 2.0 * size, "T^2 of strings of one and two sites")
+
+    def separation(self, distribution: NDArray[np.float64]) -> float:
+        """How far beyond the limit a sampler of another distribution is expected, in its standard deviations."""
+        size = len(self.means)
+        distance = self._squared(distribution)
+        limit = float(stats.chi2.isf(REJECTED / 2, size))
+        return (size + distance - limit) / float(np.sqrt(2 * size + 4 * distance))
+
+
+def _probe_law(config: Config, distribution: NDArray[np.float64]) -> _ProbeLaw:
+    return _ProbeLaw(config["n_samples"], config["n_qubits"], distribution)
+
+
+def _equal_rows(
+    name: str, first: NDArray[np.int64], second: NDArray[np.int64], distribution: NDArray[np.float64]
+) -> TailTest:
+    """Rows that agree at the same place in runs with different seeds, against chance."""
+    equal = int(np.sum(first == second))
+    chance = float(np.sum(distribution**2))
+    probability = float(stats.binom.sf(equal - 1, len(first), chance))
+    return TailTest(name, probability, f"{equal} rows agree for two seeds, {chance * len(first):.1f} expected")
+
+
+def _renamed(test: TailTest) -> TailTest:
+    return TailTest(f"probe:{test.name}", test.probability, test.message)
+
+
+def _judged(test: TailTest) -> Evidence:
+    return at_least(test.name, test.probability, REJECTED, f"probability by chance; {test.message}")
+
+
+def _worst(check: str, errors: NDArray[np.float64], limits: NDArray[np.float64]) -> Evidence:
+    index = int(np.argmax(errors / limits))
+    return at_most(check, float(errors[index]), float(limits[index]), f"string {index} of {len(errors)}")
+
+
+EVALUATOR = GridSamplingEvaluator()
