@@ -155,7 +155,7 @@ async def run_in_environment(environment: BaseEnvironment, job: RunJob) -> None:
     if job.group_id is not None:
         access = f"chgrp -R {job.group_id} {child} && chmod -R u=rwX,g=rX,o= {child}"
     prepare = (
-        f"chmod 711 {directory} && chown -R root:root {directory} && {access} && "
+        f"chmod 711 {directory} && chown -R 0:0 {directory} && {access} && "
         f"chmod 600 {directory}/job.json && mkdir -m 700 {directory}/out"
     )
     command = f"{prepare} && exec {shlex.join(job.command)}"

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from harbor.trial.hooks import TrialHookEvent
 
     from orbit.frameworks import Framework
+    from orbit.tasks import Task
 
 JOB_DIR = "harbor"
 STAGED_DIR = "tasks"
+_LOCK_FILE = ".lock"
 Progress = Callable[[str], None]
 
 
@@ -80,6 +82,16 @@ class JobPlan:
 
 
 @dataclass(frozen=True)
+class _Resolved:
+    """A cell whose names were looked up."""
+
+    cell: Cell
+    task: Task
+    framework: Framework
+    solution: Path | None
+
+
+@dataclass(frozen=True)
 class JobOutcome:
     """What came of a run."""
 
@@ -107,17 +119,42 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
     _check(plan)
     out_dir = plan.out_dir.expanduser().absolute()
     environment = choose_environment(plan.environment, allow_unsandboxed=plan.allow_unsandboxed)
-    run = _stage(plan, out_dir, environment)
-    if plan.judge == PIPELINE:
-        environment.prepare(_frameworks_needed(plan), report)
-    with _quiet_harbor():
+    resolved = [_resolve(plan, cell) for cell in plan.cells]
+    with _alone_in(out_dir):
+        run = _stage(plan, resolved, out_dir, environment)
+        environment.prepare(_frameworks_needed(plan) if plan.judge == PIPELINE else [], report)
         try:
-            asyncio.run(_run(plan, run, out_dir, environment, report))
+            with _quiet_harbor():
+                asyncio.run(_run(plan, run, out_dir, environment, report))
         except asyncio.CancelledError as error:
             raise KeyboardInterrupt from error
         finally:
             environment.clean_up(run.run_id, report)
-    return JobOutcome(run=run, trials=tuple(_all_records(run, out_dir)), out_dir=out_dir)
+        return JobOutcome(run=run, trials=tuple(_all_records(run, out_dir)), out_dir=out_dir)
+
+
+@contextlib.contextmanager
+def _alone_in(out_dir: Path) -> Iterator[None]:
+    """Hold the run directory against another process.
+
+    Raises:
+        UsageError: another process runs it, or it cannot be made.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out_dir}: cannot be made ({error.strerror}); choose another --out") from error
+    lock = FileLock(out_dir / _LOCK_FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UsageError(f"{out_dir}: another orbit is running it; wait for it, or choose another --out") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _frameworks_needed(plan: JobPlan) -> list[Framework]:
@@ -144,13 +181,13 @@ def _check(plan: JobPlan) -> None:
         )
 
 
-def _stage(plan: JobPlan, out_dir: Path, environment: EnvironmentChoice) -> RunRecord:
+def _stage(plan: JobPlan, resolved: list[_Resolved], out_dir: Path, environment: EnvironmentChoice) -> RunRecord:
     """Stage every cell, and write what is asked, or check that the run directory was asked the same before."""
     path = out_dir / RUN_FILE
     earlier = read_record(path, RunRecord) if path.exists() else None
-    if earlier is None and out_dir.is_dir() and any(out_dir.iterdir()):
+    if earlier is None and any(entry.name != _LOCK_FILE for entry in out_dir.iterdir()):
         raise UsageError(f"{out_dir}: not empty and not a run directory; choose another --out")
-    cells = [_stage_cell(plan, cell, out_dir, environment) for cell in plan.cells]
+    cells = [_stage_cell(plan, cell, out_dir, environment) for cell in resolved]
     if len({cell.name for cell in cells}) < len(cells):
         raise UsageError("a task is named twice with the same framework, variant and contract; use --attempts instead")
     run = RunRecord(
@@ -170,12 +207,23 @@ def _stage(plan: JobPlan, out_dir: Path, environment: EnvironmentChoice) -> RunR
     return run
 
 
-def _stage_cell(plan: JobPlan, cell: Cell, out_dir: Path, environment: EnvironmentChoice) -> CellRecord:
-    from orbit.assembly import stage
+def _resolve(plan: JobPlan, cell: Cell) -> _Resolved:
+    """Look a cell's names up.
+
+    Raises:
+        UsageError: one of them is unknown, or the agent has no solution for the cell.
+    """
     from orbit.frameworks import find_framework
     from orbit.tasks import find_task
 
     task, framework = find_task(cell.task), find_framework(cell.framework)
+    return _Resolved(cell, task, framework, plan.agent.solution(task, framework.name))
+
+
+def _stage_cell(plan: JobPlan, resolved: _Resolved, out_dir: Path, environment: EnvironmentChoice) -> CellRecord:
+    from orbit.assembly import stage
+
+    cell, task, framework = resolved.cell, resolved.task, resolved.framework
     parts = [task.id, framework.name, *([cell.variant] if cell.variant else [])]
     if cell.contract is not Contract.ORBIT_2:
         parts.append(cell.contract.value)
@@ -188,7 +236,7 @@ def _stage_cell(plan: JobPlan, cell: Cell, out_dir: Path, environment: Environme
         contract=cell.contract,
         target=out_dir / STAGED_DIR / name,
         environment=place.spec,
-        solution=plan.agent.solution(task, framework.name),
+        solution=resolved.solution,
     )
     return CellRecord(
         name=name,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from filelock import FileLock
 from harbor.models.job.result import JobResult
 from harbor.models.trial.result import TrialResult
 
@@ -220,6 +221,7 @@ def test_what_a_user_can_fix_is_one_line(data, tmp_path, changes, message):
     with pytest.raises(UsageError, match=message) as caught:
         run_job(plan(tmp_path / "run", **changes))
     assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_directory_with_other_files_is_refused(data, tmp_path):
@@ -227,6 +229,15 @@ def test_a_directory_with_other_files_is_refused(data, tmp_path):
     (tmp_path / "run" / "thesis.tex").write_text("precious")
     with pytest.raises(UsageError, match="not a run directory"):
         run_job(plan(tmp_path / "run"))
+
+
+def test_a_run_directory_has_one_process_at_a_time(data, tmp_path):
+    (tmp_path / "run").mkdir()
+    with FileLock(tmp_path / "run" / ".lock"), pytest.raises(UsageError, match="another orbit"):
+        run_job(plan(tmp_path / "run"))
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot be made"):
+        run_job(plan(tmp_path / "file"))
 
 
 def test_contracts_are_separate_cells(data, tmp_path):

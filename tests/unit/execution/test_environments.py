@@ -1,0 +1,110 @@
+import pytest
+from harbor.environments.docker import COMPOSE_NO_NETWORK_PATH
+from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
+from harbor.models.trial.paths import TrialPaths
+
+from orbit.errors import UsageError
+from orbit.execution import _environments
+from orbit.execution._environments import DockerChoice, LocalChoice, choose_environment
+from orbit.execution.agents import AgentSpec
+from orbit.execution.docker import OrbitDockerEnvironment
+from orbit.frameworks import find_framework
+from orbit.tasks import find_task
+
+NO_NETWORK = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+
+
+def container(tmp_path, policy=None, phases=(), **options):
+    return OrbitDockerEnvironment(
+        environment_dir=tmp_path,
+        environment_name="task",
+        session_id="trial__env",
+        trial_paths=TrialPaths(tmp_path),
+        task_env_config=EnvironmentConfig(docker_image="image:1", memory_mb=512),
+        network_policy=policy,
+        phase_network_policies=list(phases),
+        run_id="r1",
+        **options,
+    )
+
+
+def test_a_container_that_needs_no_network_has_none_and_few_rights(tmp_path):
+    environment = container(tmp_path, NO_NETWORK, [NO_NETWORK])
+    assert environment.capabilities.disable_internet
+    assert COMPOSE_NO_NETWORK_PATH in environment._docker_compose_paths
+    main = environment.overlay()["services"]["main"]
+    assert main["cap_drop"] == ["ALL"]
+    assert main["security_opt"] == ["no-new-privileges:true"]
+    assert main["memswap_limit"] == "512m"
+    assert main["labels"]["orbit.run"] == "r1"
+
+
+def test_a_container_with_network_keeps_it_and_is_labelled(tmp_path):
+    environment = container(tmp_path)
+    assert COMPOSE_NO_NETWORK_PATH not in environment._docker_compose_paths
+    overlay = environment.overlay()
+    assert "cap_drop" not in overlay["services"]["main"]
+    assert overlay["networks"]["default"]["labels"]["orbit.run"] == "r1"
+    host = container(tmp_path, agent_network="host").overlay()
+    assert host["services"]["main"]["network_mode"] == "host"
+
+
+def test_a_policy_that_would_need_the_sidecar_is_not_silently_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(OrbitDockerEnvironment, "_egress_control_kernel_support", classmethod(lambda cls: False))
+    with pytest.raises(ValueError, match="allowlist"):
+        container(tmp_path, NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=["api.example.org"]))
+    with pytest.raises(ValueError, match="network policy"):
+        container(tmp_path, NO_NETWORK, [NetworkPolicy()])
+
+
+@pytest.fixture
+def docker(monkeypatch):
+    """An engine with 4 cores and 10 GiB, an image of every framework, and no way to confine an agent."""
+    image = type("Image", (), {"name": "image:1", "image_id": "sha256:1"})
+    monkeypatch.setattr("orbit.images.check_image", lambda framework: image)
+    monkeypatch.setattr(_environments, "_engine_capacity", lambda: (4, 10 * 2**30))
+    monkeypatch.setattr(OrbitDockerEnvironment, "_egress_control_kernel_support", classmethod(lambda cls: False))
+    return DockerChoice()
+
+
+def test_resources_are_clamped_and_that_is_said(docker, data):
+    place = docker.for_cell(find_task("tiny/01"), find_framework("tensorcircuit"), AgentSpec("reference"))
+    assert (place.spec.cpus, place.spec.memory_mb) == (4, 9216)
+    assert place.spec.can_enforce_no_network
+    assert place.spec.allowed_hosts == ()
+    assert [warning.split()[0] for warning in place.warnings] == ["4", "9216"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "hosts", "network"),
+    [
+        (AgentSpec("codex"), ("api.openai.com",), "engine"),
+        (AgentSpec("claude-code", base_url="https://proxy.example.org/v1"), ("proxy.example.org",), "engine"),
+        (AgentSpec("codex", base_url="http://127.0.0.1:8000/v1"), ("127.0.0.1",), "host"),
+        (AgentSpec("goose"), ("the model endpoint",), "engine"),
+    ],
+)
+def test_an_agent_reaches_its_endpoint(docker, data, agent, hosts, network):
+    place = docker.for_cell(find_task("tiny/01"), find_framework("tensorcircuit"), agent)
+    assert place.spec.allowed_hosts == hosts
+    assert not place.spec.can_enforce_allowlist
+    assert docker.to_harbor("r1", agent).kwargs == {"run_id": "r1", "agent_network": network}
+
+
+def test_preinstalled_agents_are_not_installed_and_do_not_search_the_web():
+    config = AgentSpec("codex", model="openai/gpt-5.5", effort="high", key_variable="MY_KEY").to_harbor()
+    assert config.import_path == "orbit.execution.installed:OrbitCodex"
+    assert config.kwargs == {"skip_install": True, "disable_web_search": True, "reasoning_effort": "high"}
+    assert config.model_api_key_name == "MY_KEY"
+    assert AgentSpec("goose").to_harbor().name == "goose"
+    with pytest.raises(UsageError, match="no-such-agent"):
+        AgentSpec("no-such-agent").to_harbor()
+
+
+def test_local_takes_the_network_only_from_agents_that_need_none(data, monkeypatch):
+    monkeypatch.setattr(_environments, "bubblewrap", lambda: "/usr/bin/bwrap")
+    task, framework = find_task("tiny/01"), find_framework("tensorcircuit")
+    choice = choose_environment("local", allow_unsandboxed=True)
+    assert isinstance(choice, LocalChoice)
+    assert choice.for_cell(task, framework, AgentSpec("reference")).spec.can_enforce_no_network
+    assert not choice.for_cell(task, framework, AgentSpec("codex")).spec.can_enforce_no_network
