@@ -43,9 +43,9 @@ def bilinear_biquadratic(n_sites: int, beta: float, anisotropy: float) -> Hamilt
 
 
 def string_order(state: State, first: int, last: int, *, with_middle: bool = True) -> float:
-    """`<Sz_first prod exp(i pi Sz_k) Sz_last>` with the product over the sites between (den Nijs and Rommelse,
+    """`<Sz_first prod exp(i pi Sz_k) Sz_last>` with the product over the sites between.
 
-    Phys. Rev. B 40, 4709, 1989).
+    Source: den Nijs and Rommelse, Phys. Rev. B 40, 4709 (1989).
     """
     image = apply(SZ, apply(SZ, state, (first,), 3), (last,), 3)
     if with_middle:
@@ -61,7 +61,5 @@ def string_pairs(n_sites: int) -> list[tuple[int, int]]:
 
 def string_orders(state: State, n_sites: int, *, with_middle: bool = True) -> NDArray[np.float64]:
     """Values of the three strings, 0 where one would not have its ends in order."""
-    values = [
-        string_order(state, i, j, with_middle=with_middle) if i < j else 0.0 for i, j in string_pairs(n_sites)
-    ]
+    values = [string_order(state, i, j, with_middle=with_middle) if i < j else 0.0 for i, j in string_pairs(n_sites)]
     return np.array(values)

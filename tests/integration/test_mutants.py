@@ -15,7 +15,9 @@ from orbit.verification.verdict import Outcome
 
 pytestmark = pytest.mark.integration
 
-TASKS = [task for suite in all_suites() for task in all_tasks(suite) if (task.directory / "tests/mutants.toml").is_file()]
+TASKS = [
+    task for suite in all_suites() for task in all_tasks(suite) if (task.directory / "tests/mutants.toml").is_file()
+]
 CASES = [(task, mutant) for task in TASKS for mutant in load_mutants(task)]
 
 
