@@ -1,8 +1,8 @@
 """Quantum channels as real transfer matrices in the Pauli basis, with exact parameter derivatives.
 
-A state is the vector of its Pauli expectation values `e[a] = tr(P_a rho)`, the words ordered I, X, Y, Z per qubit with
-qubit 0 most significant; an observable `sum_a o[a] P_a` has the expectation `o @ e`. A channel acts as `R @ e` on states
-and as `R.T @ o` on observables (Greenbaum, arXiv:1509.02921, section 2).
+A state is the vector of its Pauli expectation values `e[a] = tr(P_a rho)`, the words ordered I, X, Y, Z per qubit
+with qubit 0 most significant; an observable `sum_a o[a] P_a` has the expectation `o @ e`. A channel acts as `R @ e` on
+states and as `R.T @ o` on observables (Greenbaum, arXiv:1509.02921, section 2).
 """
 
 from __future__ import annotations

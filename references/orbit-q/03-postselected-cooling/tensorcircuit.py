@@ -1,9 +1,9 @@
 """Reference of `postselected-cooling` in TensorCircuit-NG.
 
-One scan over steps, in it one scan over the measured qubits 0, 2, 4, ...: each pass works on the first three qubits and then
-turns the register on by two, as on a ring. The pass of qubit q holds the exponentials of (q, q+1) and (q+1, q+2), of
-which an even step uses the first and an odd step the second, and the rotations of q and q+1; q has no further gate in
-this step then, so that its post-selection may follow at once.
+One scan over steps, in it one scan over the measured qubits 0, 2, 4, ...: each pass works on the first three qubits,
+the states of the others being a batch, and then turns the register on by two, as on a ring. The pass of qubit q holds
+the exponentials of (q, q+1) and (q+1, q+2), of which an even step uses the first and an odd step the second, and the
+rotations of q and q+1; q has no further gate in this step then, so that its post-selection may follow at once.
 """
 
 import jax
@@ -71,7 +71,9 @@ def run_solution(config):
     def measure(state, coupling):
         def observe(column):
             circuit = tc.Circuit(2, inputs=column)
-            return coupling * circuit.expectation_ps(z=[0, 1]) + config["transverse_field"] * circuit.expectation_ps(x=[0])
+            return coupling * circuit.expectation_ps(z=[0, 1]) + config["transverse_field"] * circuit.expectation_ps(
+                x=[0]
+            )
 
         return turn(state, 1), -jnp.sum(jnp.real(jax.vmap(observe, 1)(state.reshape(4, -1))))
 

@@ -1,8 +1,8 @@
 """Reference of `kraus-calibration` in TensorCircuit-NG.
 
 Every expectation value is one contraction of the same small tensor network: a noisy circuit whose input is a
-matrix-product state of bond dimension two and whose observable is a product of one-qubit matrices. Inputs and observables
-are batches, so that one network is compiled and mapped over both.
+matrix-product state of bond dimension two and whose observable is a product of one-qubit matrices. Inputs and
+observables are batches, so that one network is compiled and mapped over both.
 """
 
 import jax

@@ -1,4 +1,8 @@
-"""Reference of `haldane-chain` in TensorCircuit-NG: a native qutrit circuit, one layer compiled and scanned."""
+"""Reference of `haldane-chain` in TensorCircuit-NG.
+
+Every loop over the chain is a scan, so that the compiled program holds one bond: each pass works on the leading one or
+two spins, the states of the others being a batch, and then turns the register on, as on a ring.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -16,25 +20,99 @@ TRANSVERSE = (np.kron(SX, SX) + np.kron(SY, SY)).real
 LONGITUDINAL = np.kron(SZ, SZ)
 BIQUADRATIC = (TRANSVERSE + LONGITUDINAL) @ (TRANSVERSE + LONGITUDINAL)
 
+# Where each number of a pair's exponential stands in its 9 x 9 matrix; rows are |+,+>, |+,0>, |+,->, |0,+>, ...
+PLACES = (
+    [(0, 0), (8, 8)],
+    [(1, 1), (3, 3), (5, 5), (7, 7)],
+    [(1, 3), (3, 1), (5, 7), (7, 5)],
+    [(2, 2), (6, 6)],
+    [(2, 6), (6, 2)],
+    [(2, 4), (4, 2), (4, 6), (6, 4)],
+    [(4, 4)],
+)
+PATTERNS = np.zeros((7, 9, 9), dtype=np.complex64)
+for number, places in enumerate(PLACES):
+    PATTERNS[number][tuple(np.transpose(places))] = 1
+
 
 def site_unitary(angles):
     """exp(-i a Sz), then exp(-i b Sy), then exp(-i c Sz) of one spin."""
     a, b, c = angles
     half, full = jnp.sin(b) / np.sqrt(2), jnp.cos(b)
-    tilt = jnp.array([[(1 + full) / 2, -half, (1 - full) / 2], [half, full, -half], [(1 - full) / 2, half, (1 + full) / 2]])
+    tilt = jnp.array(
+        [[(1 + full) / 2, -half, (1 - full) / 2], [half, full, -half], [(1 - full) / 2, half, (1 + full) / 2]]
+    )
     magnetization = jnp.array([1.0, 0.0, -1.0])
     return jnp.exp(-1j * c * magnetization)[:, None] * tilt * jnp.exp(-1j * a * magnetization)
 
 
 def bond_unitary(angles, beta):
-    """exp[-i th (SxSx + SySy) - i ph SzSz - i beta (S.S)^2]."""
-    return jax.scipy.linalg.expm(-1j * (angles[0] * TRANSVERSE + angles[1] * LONGITUDINAL + beta * BIQUADRATIC))
+    """exp[-i th (SxSx + SySy) - i ph SzSz - i beta (S.S)^2], block by block of the pair's total Sz."""
+    th, ph = angles
+    # Total Sz +-2: a phase. Total Sz +-1: the transverse part swaps the spins, the others are numbers.
+    edge = jnp.exp(-1j * (ph + beta))
+    stay, hop = jnp.exp(-1j * beta) * jnp.cos(th), -1j * jnp.exp(-1j * beta) * jnp.sin(th)
+    # Total Sz 0: |+,-> - |-,+> is an eigenstate; |+,-> + |-,+> and |0,0> couple like a spin 1/2 in a field (w, d).
+    odd = jnp.exp(-1j * (beta - ph))
+    mean, d, w = (5 * beta - ph) / 2, (beta - ph) / 2, np.sqrt(2) * (th - beta)
+    length = jnp.sqrt(d**2 + w**2 + 1e-12)
+    phase, tilt = jnp.exp(-1j * mean), jnp.sin(length) / length
+    upper, lower = phase * (jnp.cos(length) - 1j * d * tilt), phase * (jnp.cos(length) + 1j * d * tilt)
+    mixed = -1j * phase * w * tilt / np.sqrt(2)
+    direct, swapped = (upper + odd) / 2, (upper - odd) / 2
+    entries = jnp.stack([edge, stay, hop, direct, swapped, mixed, lower])
+    return jnp.einsum("k,kab->ab", entries, jnp.asarray(PATTERNS))
+
+
+def act(state, unitary):
+    """Act on the leading spins, as many as the unitary has, and move them behind all others."""
+    rows = unitary.shape[0]
+    n_spins = 1 if rows == 3 else 2
+
+    def on_column(column):
+        circuit = tc.QuditCircuit(n_spins, dim=3, inputs=column)
+        circuit.any(*range(n_spins), unitary=unitary)
+        return circuit.wavefunction()
+
+    return jax.vmap(on_column, 1, 0)(state.reshape(rows, -1)).reshape(-1), None
+
+
+def turn(state):
+    """Move the leading spin behind all others."""
+    return state.reshape(3, -1).T.reshape(-1)
+
+
+def measure(state, matrix):
+    """Expectation value of a bond's matrix on the two leading spins; turns on by one."""
+
+    def on_column(column):
+        return jnp.real(tc.QuditCircuit(2, dim=3, inputs=column).expectation((matrix, [0, 1])))
+
+    return turn(state), jnp.sum(jax.vmap(on_column, 1)(state.reshape(9, -1)))
+
+
+def bond_terms(n, beta, anisotropy):
+    """Hamiltonian as one matrix per bond (n-1, 9, 9): half of an on-site term to either bond, all of it at the ends."""
+    square, one = anisotropy * SZ @ SZ, np.eye(3)
+    coupling = TRANSVERSE + LONGITUDINAL + beta * BIQUADRATIC
+    left, right = np.full(n - 1, 0.5), np.full(n - 1, 0.5)
+    left[0] = right[-1] = 1.0
+    terms = [coupling + a * np.kron(square, one) + b * np.kron(one, square) for a, b in zip(left, right, strict=True)]
+    return jnp.asarray(np.stack(terms), dtype=jnp.complex64)
+
+
+def string_factors(n):
+    """Matrices (3, n, 3, 3) whose products along the chain are the strings between (0, n-1), (1, n-2), (2, n-3)."""
+    factors = np.tile(np.eye(3), (3, n, 1, 1))
+    for number in range(3):
+        factors[number, number + 1 : n - 1 - number] = np.diag([-1.0, 1.0, -1.0])
+        factors[number, [number, n - 1 - number]] = SZ
+    return jnp.asarray(factors, dtype=jnp.complex64)
 
 
 def run_solution(config):
     n, n_layers, steps, beta = config["n_sites"], config["n_layers"], config["max_steps"], config["beta"]
-    bonds = [(i, i + 1) for i in (*range(0, n - 1, 2), *range(1, n - 1, 2))]
-    count = 3 * n + 2 * (n - 1)
+    count, n_even = 3 * n + 2 * (n - 1), n // 2
     initial = config.get("initial_parameters")
     if initial is None:
         rng = np.random.default_rng(config["seed"])
@@ -42,34 +120,24 @@ def run_solution(config):
     start = np.zeros((3,) * n, dtype=np.complex64)
     start[tuple(0 if site % 2 == 0 else 2 for site in range(n))] = 1
     start = jnp.asarray(start.reshape(-1))
-    # Half of each on-site term goes to either bond of a site, the whole of it at the ends.
-    square = config["single_ion_anisotropy"] * SZ @ SZ
-    coupling = TRANSVERSE + LONGITUDINAL + beta * BIQUADRATIC
-    terms = []
-    for left, right in bonds:
-        weights = (1.0 if left == 0 else 0.5, 1.0 if right == n - 1 else 0.5)
-        local = weights[0] * np.kron(square, np.eye(3)) + weights[1] * np.kron(np.eye(3), square)
-        terms.append(((coupling + local).astype(np.complex64), (left, right)))
+    terms = bond_terms(n, beta, config["single_ion_anisotropy"])
 
     def layer(state, flat):
         turns = jax.vmap(site_unitary)(flat[: 3 * n].reshape(n, 3))
         exponentials = jax.vmap(bond_unitary, (0, None))(flat[3 * n :].reshape(-1, 2), beta)
-        circuit = tc.QuditCircuit(n, dim=3, inputs=state)
-        for number, (left, right) in enumerate(bonds):
-            unitary = exponentials[number]
-            if left % 2 == 0:
-                unitary = unitary @ jnp.kron(turns[left], turns[right])
-            elif number == n // 2 and n % 2:
-                circuit.any(n - 1, unitary=turns[n - 1])
-            circuit.any(left, right, unitary=unitary)
-        return circuit.wavefunction(), None
+        pairs = turns[: 2 * n_even].reshape(n_even, 2, 3, 3)
+        fused = exponentials[:n_even] @ jax.vmap(jnp.kron)(pairs[:, 0], pairs[:, 1])
+        state, _ = jax.lax.scan(act, state, fused)
+        if n % 2:
+            state, _ = act(state, turns[n - 1])
+        state, _ = jax.lax.scan(act, turn(state), exponentials[n_even:])
+        return state if n % 2 else turn(state), None
 
     def final_state(parameters):
-        return jax.lax.scan(layer, start, parameters.reshape(n_layers, count))[0]
+        return jax.lax.scan(layer, start, parameters.reshape(n_layers, count), unroll=True)[0]
 
     def energy_density(parameters):
-        circuit = tc.QuditCircuit(n, dim=3, inputs=final_state(parameters))
-        return sum(jnp.real(circuit.expectation((matrix, sites))) for matrix, sites in terms) / n
+        return jnp.sum(jax.lax.scan(measure, final_state(parameters), terms)[1]) / n
 
     optimizer = optax.adam(config["learning_rate"])
 
@@ -81,26 +149,22 @@ def run_solution(config):
 
     @jax.jit
     def train(parameters):
-        return jax.lax.scan(step, (parameters, optimizer.init(parameters)), None, length=steps)
+        # One evaluation more than there are updates: the last one belongs to the final parameters.
+        return jax.lax.scan(step, (parameters, optimizer.init(parameters)), None, length=steps + 1)[1]
 
     @jax.jit
-    def observe(parameters):
-        circuit = tc.QuditCircuit(n, dim=3, inputs=final_state(parameters))
-        strings = []
-        for first, last in ((k, n - 1 - k) for k in range(3)):
-            middle = [(np.diag([-1.0, 1.0, -1.0]).astype(np.complex64), [k]) for k in range(first + 1, last)]
-            ends = [(SZ.astype(np.complex64), [first]), (SZ.astype(np.complex64), [last])]
-            strings.append(jnp.real(circuit.expectation(*ends, *middle)) if first < last else jnp.zeros(()))
-        return energy_density(parameters), jnp.stack(strings)
+    def strings(parameters):
+        state = final_state(parameters)
+        images = jax.vmap(lambda factors: jax.lax.scan(act, state, factors)[0])(string_factors(n))
+        return jnp.real(images @ jnp.conj(state)) * np.array([k < n - 1 - k for k in range(3)])
 
-    (final, _), (history, path) = train(jnp.asarray(initial, dtype=jnp.float32))
-    final_energy, strings = observe(final)
+    values, path = train(jnp.asarray(initial, dtype=jnp.float32))
     result = {
-        "energy_density_history": history,
-        "final_energy_density": final_energy,
-        "final_string_orders": strings,
+        "energy_density_history": values[:steps],
+        "final_energy_density": values[steps],
+        "final_string_orders": strings(path[steps]),
         "initial_parameters": initial,
-        "final_parameters": final,
+        "final_parameters": path[steps],
     }
     if "checkpoint_steps" in config:
         result["checkpoint_parameters"] = np.asarray(path)[list(config["checkpoint_steps"])]

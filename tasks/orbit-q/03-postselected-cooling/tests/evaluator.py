@@ -1,4 +1,4 @@
-"""Trusted checks of `postselected-cooling`: an Ising chain cooled by post-selection that is aware of its probability."""
+"""Trusted checks of `postselected-cooling`: an Ising chain cooled by post-selection, aware of its probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trusted checks of `kraus-calibration`: the two rates of a channel fitted to expectation values of several circuits."""
+"""Trusted checks of `kraus-calibration`: two rates of a channel fitted to expectation values of several circuits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from orbit.verification.evaluator import (
     Evaluator,
     Outputs,
     Run,
-    RunKind,
     Tolerance,
     at_least,
     at_most,
@@ -37,7 +36,7 @@ RATE_LIMIT = Tolerance(absolute=2e-5)
 """Reported rates against those at the reported logits, and against the trusted trajectory."""
 PROBE_RATE_LIMIT = Tolerance(absolute=2e-3)
 HISTORY_LIMIT = Tolerance(relative=1e-2, absolute=1e-8)
-"""The whole loss history of the timed run against the trusted one."""
+"""A whole loss history against the trusted one."""
 FLOAT32_ALLOWANCE = 1e-5
 FAIR_FINAL_ERROR = 1e-4
 """A timed draw is fair if the trusted trajectory ends this close to the true rates."""
@@ -162,8 +161,6 @@ class KrausCalibration(Evaluator):
 
     def task_checks(self, run: Run, outputs: Outputs) -> list[Evidence]:
         """With two logits and no random numbers, the whole run is known: history, rates and table."""
-        if run.kind is not RunKind.TIMED:
-            return []
         trusted = self._trajectory(run.config)
         losses = np.array([item.observables["loss_history"] for item in trusted[:-1]])
         ratio = HISTORY_LIMIT.distance(outputs["loss_history"], losses) / HISTORY_LIMIT.allowed(losses)
@@ -206,10 +203,10 @@ def _true_rates(config: Config) -> Real:
 
 # --- expectation values -----------------------------------------------------------------------------------------
 #
-# Arrays carry a leading axis of three: the value, and its derivatives by p01 and p10. Behind the odd bonds an observable
-# is a product over these bonds of 4 x 4 coefficient matrices in the Pauli basis. An even bond couples the right leg of one
-# such matrix with the left leg of the next; averaged over an input that is a product over pairs, it is a 4 x 4 matrix
-# between them. GHZ is half the sum of four such products, |s...s><t...t|.
+# Arrays carry a leading axis of three: the value, and its derivatives by p01 and p10. Pulled back through the odd bonds,
+# an observable is a product over these bonds of 4 x 4 coefficient matrices in the Pauli basis. An even bond couples the
+# right leg of one such matrix with the left leg of the next; averaged over an input that is a product over pairs, it is
+# a 4 x 4 matrix between them. GHZ is half the sum of four such products, |s...s><t...t|.
 
 
 def _table(config: Config, rates: Real) -> Real:
@@ -238,9 +235,7 @@ def _table(config: Config, rates: Real) -> Real:
 def _times(subscripts: str, first: NDArray[np.complex128], second: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Product rule along the leading axes."""
     value = np.einsum(subscripts, first[0], second[0])
-    slopes = [
-        np.einsum(subscripts, first[k], second[0]) + np.einsum(subscripts, first[0], second[k]) for k in (1, 2)
-    ]
+    slopes = [np.einsum(subscripts, first[k], second[0]) + np.einsum(subscripts, first[0], second[k]) for k in (1, 2)]
     return np.array([value, *slopes])
 
 

@@ -1,7 +1,7 @@
 """Oracle of `kraus-calibration`: the whole register in the Pauli basis, forward through every gate and channel.
 
-Two wrong variants are absent because no observable of this task can tell them apart reliably: coherences that the channel
-leaves alone (only their even products reach a Z string, and those vanish in all four inputs), and odd bonds first.
+Two wrong variants are absent because the observables of this task cannot tell them from the truth: coherences that the
+channel leaves alone (what they feed into a Z string vanishes in all four inputs), and, on many draws, odd bonds first.
 """
 
 from __future__ import annotations
