@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from orbit.errors import HarnessError
 from orbit.physics import sampling_statistics as battery
 from orbit.physics.grid import GridCircuit, basis_signs, probabilities, string_indices, z_string_expectations
 from orbit.physics.sampling_statistics import TailTest
@@ -43,9 +44,12 @@ MIN_EVENTS = 50
 """Events that are expected less often have no normal frequency and count less in Hotelling's tests."""
 N_PAIRS, N_PATCHES, N_LONG = 40, 20, 20
 PROBE_SIDE, PROBE_SAMPLES, FULL_PROBE_SAMPLES = 4, 4096, 512
+PROBE_FACTORS = {"offset": (1.0, 3.0), "scale": (2.0, 4.0), "frequency": (0.7, 1.3)}
+FULL_PROBE_FACTORS = dict.fromkeys(PROBE_FACTORS, (0.8, 1.2))
+"""Ranges of the factors by which a drawn coefficient differs from the published one."""
 SHARP = 3.0
 """A probe's statistic must reject every wrong circuit with so many standard deviations to spare."""
-MAX_PROBE_DRAWS = 200
+MAX_PROBE_DRAWS = 60
 
 
 class GridSamplingEvaluator(Evaluator):
@@ -64,14 +68,14 @@ class GridSamplingEvaluator(Evaluator):
         return {**defaults, "seed": int(rng.integers(1, 2**31))}
 
     def draw_probe(self, defaults: Config, rng: np.random.Generator, n_steps: int) -> Config:
-        """A 4 x 4 grid, every coefficient within 30% of its published value, modulation scales tripled."""
+        """A 4 x 4 grid: offsets 1 to 3 times, scales 2 to 4 times, frequencies 0.7 to 1.3 times the published ones."""
         config = {**defaults, "grid_side": PROBE_SIDE, "n_qubits": PROBE_SIDE**2, "n_samples": PROBE_SAMPLES}
-        config |= _scattered(defaults, rng, 0.3, 3.0)
+        config |= _scattered(defaults, rng, PROBE_FACTORS)
         return {**config, "seed": int(rng.integers(1, 2**31))}
 
     def draw_full_probe(self, defaults: Config, rng: np.random.Generator) -> Config:
         """The published size, 512 samples, every coefficient within 20% of its published value."""
-        config = {**defaults, "n_samples": FULL_PROBE_SAMPLES, **_scattered(defaults, rng, 0.2, 1.0)}
+        config = {**defaults, "n_samples": FULL_PROBE_SAMPLES, **_scattered(defaults, rng, FULL_PROBE_FACTORS)}
         return {**config, "seed": int(rng.integers(1, 2**31))}
 
     # --- judgement --------------------------------------------------------------------------------------------
@@ -141,14 +145,14 @@ class GridSamplingEvaluator(Evaluator):
     # --- the probe: one grid, three runs with seeds A, A, B ---------------------------------------------------
 
     def draw_joint_probe(self, defaults: Config, oracle: Oracle, rng: np.random.Generator) -> list[Config]:
-        """A small grid on which 4096 samples tell every wrong circuit of the oracle from the right one."""
+        """A small grid on which two runs together tell every wrong circuit of the oracle from the right one."""
         for _ in range(MAX_PROBE_DRAWS):
             first = self.draw_probe(defaults, rng, 0)
             right = _probe_law(first, oracle.solve(first)["probabilities"])
             wrong = (oracle.solve(first, mutation=name)["probabilities"] for name in oracle.mutations)
             if all(right.separation(distribution) > SHARP for distribution in wrong):
                 return [first, dict(first), {**first, "seed": int(rng.integers(1, 2**31))}]
-        raise AssertionError("no draw of the probe is sharp")
+        raise HarnessError(f"{MAX_PROBE_DRAWS} draws of the probe in a row cannot tell all wrong circuits apart")
 
     def judge_joint_probe(
         self, configs: Sequence[Config], outputs: Sequence[Outputs], oracle: Oracle, rng: np.random.Generator
@@ -162,6 +166,8 @@ class GridSamplingEvaluator(Evaluator):
             at_most("probe:seed_repeats", float(np.mean(keys[0] != keys[1])), 0, "rows that differ for one seed"),
             _judged(_equal_rows("probe:seed_differs", keys[0], keys[2], distribution)),
             _judged(battery.two_samples("probe:seed_independent", counts[0], counts[2], distribution)),
+            _judged(law.test(counts[0] + counts[2])),
+            _judged(battery.chi_square("probe:distribution", counts[0] + counts[2], distribution)),
         ]
         for number in (0, 2):
             found = [battery.chi_square("probe:distribution", counts[number], distribution), law.test(counts[number])]
@@ -268,14 +274,10 @@ def tests_of_samples(
     return tests
 
 
-def _scattered(defaults: Config, rng: np.random.Generator, spread: float, tripled: float) -> Config:
-    """All coefficients of the angles, each multiplied by its own factor in 1 +- spread, scales by `tripled` too."""
+def _scattered(defaults: Config, rng: np.random.Generator, factors: dict[str, tuple[float, float]]) -> Config:
+    """All coefficients of the angles, each multiplied by a factor of its own from the range of its kind."""
     keys = [*OFFSETS, *(f"{name}_{part}" for name in WAVES for part in ("scale", "frequency"))]
-    factors = rng.uniform(1 - spread, 1 + spread, len(keys))
-    return {
-        key: float(defaults[key] * factor * (tripled if key.endswith("scale") else 1.0))
-        for key, factor in zip(keys, factors, strict=True)
-    }
+    return {key: float(defaults[key] * rng.uniform(*factors[key.rsplit("_", 1)[1]])) for key in keys}
 
 
 class _ProbeLaw:
@@ -297,7 +299,7 @@ class _ProbeLaw:
     def test(self, counts: NDArray[np.int64]) -> TailTest:
         """Distance of the sample means, as chi-square."""
         size = len(self.means)
-        statistic = self._squared(counts / counts.sum())
+        statistic = self._squared(counts / counts.sum()) * float(counts.sum()) / self._n_samples
         return battery.two_sided("probe:strings", statistic, size, 2.0 * size, "T^2 of strings of one and two sites")
 
     def separation(self, distribution: NDArray[np.float64]) -> float:
@@ -309,7 +311,7 @@ class _ProbeLaw:
 
 
 def _probe_law(config: Config, distribution: NDArray[np.float64]) -> _ProbeLaw:
-    return _ProbeLaw(config["n_samples"], config["n_qubits"], distribution)
+    return _ProbeLaw(2 * config["n_samples"], config["n_qubits"], distribution)
 
 
 def _equal_rows(

@@ -16,14 +16,14 @@ class GridSamplingOracle(Oracle):
     """Probabilities of all bit strings; there is nothing to train."""
 
     mutations = (
-        "rx_column_sign",
-        "edges_counted_from_one",
         "edges_counted_by_side",
+        "edges_counted_from_one",
+        "last_row_unlinked",
+        "rx_column_sign",
         "rows_and_columns_swapped",
         "edge_layers_swapped",
         "vertical_edges_first",
         "half_angles",
-        "last_row_unlinked",
         "last_rotation_missing",
         "qubits_transposed",
     )
