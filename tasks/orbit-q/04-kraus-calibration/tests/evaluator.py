@@ -203,7 +203,7 @@ def _true_rates(config: Config) -> Real:
 
 # --- expectation values -----------------------------------------------------------------------------------------
 #
-# Arrays carry a leading axis of three: the value, and its derivatives by p01 and p10. Pulled back through the odd bonds,
+# Arrays carry a leading axis of three: the value, and its derivatives by p01 and p10. Pulled back through odd bonds,
 # an observable is a product over these bonds of 4 x 4 coefficient matrices in the Pauli basis. An even bond couples the
 # right leg of one such matrix with the left leg of the next; averaged over an input that is a product over pairs, it is
 # a 4 x 4 matrix between them. GHZ is half the sum of four such products, |s...s><t...t|.
