@@ -246,8 +246,15 @@ class Evaluator(ABC):
         """Checks that no other hook expresses (a distribution test, a trajectory against a full-size oracle)."""
         return []
 
+    def by_step(self, config: Config, outputs: Outputs) -> Outputs:
+        """The outputs with the step as the first axis of every history, for tasks that report it as another one."""
+        return outputs
+
     def part_to_recompute(self, config: Config, outputs: Outputs, rng: np.random.Generator) -> tuple[Config, Outputs]:
-        """The drawn part of a run that recomputation and first update look at, where the whole would take too long."""
+        """The drawn part of a run that recomputation and first update look at, where the whole would take too long.
+
+        `outputs` come, and go, with histories by step.
+        """
         return config, outputs
 
     # --- probes that only tell something together -------------------------------------------------------------

@@ -56,17 +56,18 @@ def judge(
     if not any(item.outcome is Outcome.FAIL for item in evidence):
         clean = as_float64(evaluator.result_spec(run.config), outputs)
         with np.errstate(all="ignore"):  # absurd but finite numbers overflow to inf, which no limit admits
-            evidence += check_shape_of_histories(evaluator, run, clean)
+            stepwise = evaluator.by_step(run.config, clean)
+            evidence += check_shape_of_histories(evaluator, run, stepwise)
             evidence += evaluator.invariants(run.config, clean)
             if run.kind is RunKind.TIMED:
                 evidence += evaluator.thresholds(run.config, clean)
             if evaluator.has_parameters:
                 evidence += check_start(evaluator, run.config, clean)
-                config, part = evaluator.part_to_recompute(run.config, clean, rng)
+                config, part = evaluator.part_to_recompute(run.config, stepwise, rng)
                 evidence += check_recomputation(evaluator, config, part)
                 evidence += check_first_update(evaluator, config, part, rng)
             if replay is not None:
-                evidence += check_replay(evaluator, run.config, clean, replay)
+                evidence += check_replay(evaluator, run.config, stepwise, replay)
             evidence += evaluator.task_checks(run, clean)
     if contract is Contract.ORBIT_Q_1:
         evidence = soften(evidence, evaluator.published_criteria() | {"form"})
@@ -264,15 +265,17 @@ def _well_conditioned(gradient: NDArray[np.float64], noise: float, rng: np.rando
 
 
 def check_replay(evaluator: Evaluator, config: Config, outputs: Outputs, replay: Replay) -> list[Evidence]:
-    """The history against the paired reference's on the same draw, entry by entry."""
+    """The history against the paired reference's on the same draw, entry by entry; `outputs` are by step."""
     evidence = []
+    right = evaluator.by_step(config, replay.reference)
+    perturbed = [evaluator.by_step(config, run) for run in replay.perturbed]
     for key, tolerance in evaluator.histories(config).items():
-        if key not in outputs or key not in replay.reference:
+        if key not in outputs or key not in right:
             continue
-        reference = np.asarray(replay.reference[key], dtype=np.float64)
+        reference = np.asarray(right[key], dtype=np.float64)
         entries = len(reference)
         distance = np.abs(outputs[key] - reference).reshape(entries, -1).max(axis=1)
-        strays = [np.abs(np.asarray(run[key]) - reference).reshape(entries, -1).max(axis=1) for run in replay.perturbed]
+        strays = [np.abs(np.asarray(run[key]) - reference).reshape(entries, -1).max(axis=1) for run in perturbed]
         # A difference, once there, stays possible: the allowance never shrinks along the run.
         spread = np.maximum.accumulate(np.max(strays, axis=0)) if strays else np.zeros(entries)
         allowed = tolerance.allowed(reference).reshape(entries, -1).max(axis=1) + REPLAY_FACTOR * spread
