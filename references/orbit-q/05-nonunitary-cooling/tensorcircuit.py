@@ -13,7 +13,7 @@ import tensorcircuit as tc
 K = tc.set_backend("jax")
 tc.set_dtype("complex64")
 
-GROUP = 6
+GROUP = 5
 
 
 def bond_sums(n, parity):
