@@ -1,8 +1,10 @@
 """Exact local expectations in a wide shallow circuit, given gate by gate, by the observables' causal cones.
 
 An observable sees only the gates of its causal cone, and a gate only the qubits that it is entangled with by then. The
-state of a cone is therefore kept as a product of components that grow together as gates join them. Many parameter rows
-are evaluated at once.
+state of a cone is therefore kept as a product of components that grow together as gates join them. A qubit that no
+later gate and no observable touches matters only through the reduced state of the others: it joins its component's
+environment, which is replaced by a purification of no more than the active dimension. Nothing is truncated. Many
+parameter rows are evaluated at once.
 """
 
 from __future__ import annotations
@@ -21,9 +23,8 @@ Gate = tuple[Any, ...]
 """`(name, q, p)` or `(name, qa, qb, p)`: one of rx, ry, rz, rxx, ryy, rzz, its qubits, the index of its parameter."""
 Batch = NDArray[np.complex128]
 """States or matrices with the parameter row as leading axis."""
-
-MAX_AMPLITUDES = 2**20
-"""Amplitudes of one array; so many rows are evaluated together as keep below it."""
+Pullback = Callable[[Batch, NDArray[np.float64]], dict[int, Batch]]
+"""From a component's cotangent, and the gradient to add to, the cotangents of the components it was made of."""
 
 
 @dataclass(frozen=True)
@@ -64,28 +65,18 @@ def expectations(
     Returns:
         Values, shape (R,), and their gradients, shape (R, P) and zero outside the cone, or None.
     """
-    rows = max(1, MAX_AMPLITUDES >> len(cone.sites))
-    values, slopes = [], []
-    for first in range(0, len(parameters), rows):
-        value, slope = _chunk(cone, word, support, parameters[first : first + rows], gradient)
-        values.append(value)
-        slopes.append(slope)
-    return np.concatenate(values), np.concatenate(slopes) if gradient else None
-
-
-def _chunk(
-    cone: Cone, word: str, support: Sequence[int], parameters: NDArray[np.float64], gradient: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     growth = _Growth(cone.sites, len(parameters))
-    for block in _schedule(cone):
+    for block, finished in _schedule(cone, frozenset(support)):
         matrix, generators = _block_matrix(block, parameters, gradient)
         growth.act(matrix, block.sites, generators)
+        growth.retire(finished)
     state = growth.gathered(support)
     image = pauli(word) @ state
-    values = np.einsum("rab,rab->r", state.conj(), image, optimize=True).real
+    values = np.einsum("rab,rab->r", state.conj(), image).real
+    if not gradient:
+        return values, None
     slopes = np.zeros(parameters.shape)
-    if gradient:
-        growth.pull_back(image, slopes)
+    growth.pull_back(image, slopes)
     return values, slopes
 
 
@@ -114,9 +105,9 @@ def _blocks(gates: Sequence[Gate]) -> list[_Block]:
 
 
 @cache
-def _schedule(cone: Cone) -> tuple[_Block, ...]:
-    """The blocks in an order that keeps components small for as long as possible."""
-    component = {site: {site} for site in cone.sites}
+def _schedule(cone: Cone, support: frozenset[int]) -> tuple[tuple[_Block, tuple[int, ...]], ...]:
+    """The blocks in an order that keeps components small, each with those of its sites that nothing acts on later."""
+    component = {site: {site} for site in cone.sites}  # active sites only
     left, order = _blocks(cone.gates), []
     while left:
         ready, touched = [], set[int]()
@@ -125,10 +116,12 @@ def _schedule(cone: Cone) -> tuple[_Block, ...]:
                 ready.append(block)
             touched.update(block.sites)
         chosen = min(ready, key=lambda block: len(set().union(*(component[site] for site in block.sites))))
-        joined = set().union(*(component[site] for site in chosen.sites))
-        component.update(dict.fromkeys(joined, joined))
         left.remove(chosen)
-        order.append(chosen)
+        needed = support.union(*(block.sites for block in left))
+        finished = tuple(site for site in chosen.sites if site not in needed)
+        joined = set().union(*(component[site] for site in chosen.sites)).difference(finished)
+        component.update(dict.fromkeys(joined, joined))
+        order.append((chosen, finished))
     return tuple(order)
 
 
@@ -160,22 +153,26 @@ def _word(gate: Gate, sites: tuple[int, ...]) -> str:
 class _Growth:
     """A product state whose components merge when a gate joins them, with a tape for gradients.
 
-    A component is a list of sites and an array of shape (R, 2**n_sites), first site most significant. Each step makes
-    a new component of a new number, so that cotangents can be kept by number.
+    A component is a list of active sites and an array of shape (R, 2**n_sites, E), first site most significant, E the
+    dimension of its environment. Each step makes a new component of a new number, so that cotangents can be kept by
+    number.
     """
 
     def __init__(self, sites: Sequence[int], n_rows: int) -> None:
         self._sites = {number: [site] for number, site in enumerate(sites)}
-        self._states = {number: np.full((n_rows, 2), 2**-0.5, dtype=np.complex128) for number in self._sites}
+        self._states = {number: np.full((n_rows, 2, 1), 2**-0.5, dtype=np.complex128) for number in self._sites}
         self._count = len(sites)
-        self._pullbacks: list[Callable[[dict[int, Batch], NDArray[np.float64]], None]] = []
+        self._pullbacks: list[tuple[int, Pullback]] = []
 
-    def _add(self, sites: list[int], state: Batch, *replaced: int) -> int:
+    def _add(self, sites: list[int], state: Batch, replaced: Sequence[int], pullback: Pullback) -> int:
+        """Put a new component in place of others; `pullback` tells theirs from its cotangent."""
         for number in replaced:
             del self._sites[number], self._states[number]
-        self._sites[self._count], self._states[self._count] = sites, state
+        number = self._count
+        self._sites[number], self._states[number] = sites, state
+        self._pullbacks.append((number, pullback))
         self._count += 1
-        return self._count - 1
+        return number
 
     def _front(self, sites: Sequence[int]) -> int:
         """Merge the components of some sites, bring these sites to the front, return the component's number."""
@@ -183,47 +180,67 @@ class _Growth:
         while len(numbers) > 1:
             numbers = [self._merge(*numbers[:2]), *numbers[2:]]
         number = numbers[0]
-        old, state = self._sites[number], self._states[number]
+        old = self._sites[number]
         new = [*sites, *(site for site in old if site not in sites)]
+        if new == old:
+            return number
         order = [old.index(site) for site in new]
-        moved = _permuted(state, order)
-        result = self._add(new, moved, number)
-        self._pullbacks.append(
-            lambda cotangents, _: cotangents.update({number: _permuted(cotangents.pop(result), np.argsort(order))})
-        )
-        return result
+        back = np.argsort(order).tolist()
+        moved = _permuted(self._states[number], order)
+        return self._add(new, moved, [number], lambda cotangent, _: {number: _permuted(cotangent, back)})
 
     def _number(self, site: int) -> int:
         return next(number for number, sites in self._sites.items() if site in sites)
 
     def _merge(self, a: int, b: int) -> int:
         left, right = self._states[a], self._states[b]
-        joined = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-        result = self._add(self._sites[a] + self._sites[b], joined, a, b)
+        shape = (len(left), left.shape[1], right.shape[1], left.shape[2], right.shape[2])
+        joined = np.einsum("rae,rbf->rabef", left, right).reshape(len(left), shape[1] * shape[2], -1)
 
-        def pullback(cotangents: dict[int, Batch], _: NDArray[np.float64]) -> None:
-            block = cotangents.pop(result).reshape(len(left), left.shape[1], right.shape[1])
-            cotangents[a] = (block @ right.conj()[:, :, None])[:, :, 0]
-            cotangents[b] = (left.conj()[:, None, :] @ block)[:, 0, :]
+        def pullback(cotangent: Batch, _: NDArray[np.float64]) -> dict[int, Batch]:
+            block = cotangent.reshape(shape)
+            return {
+                a: np.einsum("rabef,rbf->rae", block, right.conj(), optimize=True),
+                b: np.einsum("rabef,rae->rbf", block, left.conj(), optimize=True),
+            }
 
-        self._pullbacks.append(pullback)
-        return result
+        return self._add(self._sites[a] + self._sites[b], joined, [a, b], pullback)
 
     def act(self, matrix: Batch, sites: Sequence[int], generators: Sequence[tuple[int, Batch]]) -> None:
         """Act with matrices (R, D, D) of derivative `-i/2 A matrix` by the parameter of each generator (index, A)."""
-        number, dimension = self._front(sites), matrix.shape[1]
-        before = self._states[number].reshape(len(matrix), dimension, -1)
-        after = matrix @ before
-        result = self._add(self._sites[number], after.reshape(len(matrix), -1), number)
+        number, (rows, dimension, _) = self._front(sites), matrix.shape
+        shape = self._states[number].shape
+        after = matrix @ self._states[number].reshape(rows, dimension, -1)
 
-        def pullback(cotangents: dict[int, Batch], slopes: NDArray[np.float64]) -> None:
-            cotangent = cotangents.pop(result).reshape(after.shape)
-            transition = after @ cotangent.conj().swapaxes(1, 2)
+        def pullback(cotangent: Batch, slopes: NDArray[np.float64]) -> dict[int, Batch]:
+            folded = cotangent.reshape(after.shape)
+            transition = after @ folded.conj().swapaxes(1, 2)
             for index, generator in generators:
                 slopes[:, index] += np.einsum("rab,rba->r", generator, transition).imag
-            cotangents[number] = (matrix.conj().swapaxes(1, 2) @ cotangent).reshape(len(matrix), -1)
+            return {number: (matrix.conj().swapaxes(1, 2) @ folded).reshape(shape)}
 
-        self._pullbacks.append(pullback)
+        self._add(self._sites[number], after.reshape(shape), [number], pullback)
+
+    def retire(self, sites: Sequence[int]) -> None:
+        """Move sites of one component that nothing acts on any more to its environment, and make that small.
+
+        Any value f depends on a component through `rho = psi psi^dagger` alone, and its cotangent is `(df/drho) psi`.
+        With `psi = root Q` and orthonormal rows of Q it is the root's cotangent times Q.
+        """
+        if not sites:
+            return
+        number = self._number(sites[0])
+        number = self._front([*(site for site in self._sites[number] if site not in sites), *sites])
+        shape = self._states[number].shape
+        active = self._sites[number][: -len(sites)]
+        state = self._states[number].reshape(shape[0], 2 ** len(active), -1)
+        if state.shape[2] <= state.shape[1]:
+            self._add(active, state, [number], lambda cotangent, _: {number: cotangent.reshape(shape)})
+            return
+        columns, triangle = np.linalg.qr(state.swapaxes(1, 2))
+        rows = columns.swapaxes(1, 2)
+        root = np.ascontiguousarray(triangle.swapaxes(1, 2))
+        self._add(active, root, [number], lambda cotangent, _: {number: (cotangent @ rows).reshape(shape)})
 
     def gathered(self, sites: Sequence[int]) -> Batch:
         """The component of some sites as (R, 2**k, rest)."""
@@ -231,14 +248,15 @@ class _Growth:
         return state.reshape(len(state), 2 ** len(sites), -1)
 
     def pull_back(self, cotangent: Batch, slopes: NDArray[np.float64]) -> None:
-        """Add to `slopes` the gradient of a value whose cotangent at the last gathered component is given."""
-        cotangents = {self._count - 1: cotangent.reshape(len(cotangent), -1)}
-        for pullback in reversed(self._pullbacks):
-            pullback(cotangents, slopes)
+        """Add to `slopes` the gradient of a value whose cotangent at the last component is given."""
+        last = self._count - 1
+        cotangents = {last: cotangent.reshape(self._states[last].shape)}
+        for number, pullback in reversed(self._pullbacks):
+            cotangents.update(pullback(cotangents.pop(number), slopes))
 
 
-def _permuted(state: Batch, order: Sequence[int] | NDArray[np.int64]) -> Batch:
-    if list(order) == sorted(order):
-        return state
-    axes = state.reshape(len(state), *(2,) * len(order))
-    return np.ascontiguousarray(axes.transpose(0, *(1 + np.asarray(order)))).reshape(len(state), -1)
+def _permuted(state: Batch, order: Sequence[int]) -> Batch:
+    """Reorder the sites of a component."""
+    axes = state.reshape(len(state), *(2,) * len(order), -1)
+    moved = axes.transpose(0, *(1 + place for place in order), 1 + len(order))
+    return np.ascontiguousarray(moved).reshape(state.shape)
