@@ -65,14 +65,3 @@ def trotter_1(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.rand
 def trotter_4(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator) -> dict[str, Array]:
     """Analog blocks by a first-order product formula of four slices."""
     return oracle.solve(config, mutation="trotter_4")
-
-
-def rounded_differences(
-    evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator
-) -> dict[str, Array]:
-    """Gradients as forward differences of single-precision energies with a step of 1e-3 would leave them."""
-
-    def noise(gradient: Array) -> Array:
-        return np.asarray(gradient + 1e-4 * np.sign(gradient) + 1e-4 * rng.standard_normal(gradient.shape))
-
-    return oracle.solve(config, noise=noise)
