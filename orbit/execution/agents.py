@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from orbit.errors import UsageError
+from orbit.errors import SetupError, UsageError
 from orbit.execution.trials import AgentRecord
 
 if TYPE_CHECKING:
@@ -25,6 +26,18 @@ _PREINSTALLED = {
     "claude-code": "orbit.execution.installed:OrbitClaudeCode",
 }
 """Agents whose command line is in our images, so that nothing is installed at run time, and their adapters."""
+
+_KEY_VARIABLES = {
+    "codex": ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_AUTH_JSON_PATH", "CODEX_FORCE_AUTH_JSON"),
+    "claude-code": (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "AWS_BEARER_TOKEN_BEDROCK",
+    ),
+}
+"""What each can get its credentials from; the first is what users are told to set."""
 
 _PROVIDER_HOSTS = {"codex": ("api.openai.com",), "claude-code": ("api.anthropic.com",)}
 _UNKNOWN_HOSTS = ("the model endpoint",)
@@ -109,12 +122,31 @@ class AgentSpec:
             sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         return AgentRecord(name=self.name, model=self.model, effort=self.effort, solution_sha256=sha256)
 
+    def check(self) -> None:
+        """Find out early what would only be found when the agent runs.
+
+        Raises:
+            UsageError: no model is named.
+            SetupError: the model's key is not in the environment.
+        """
+        if self.name not in _KEY_VARIABLES:
+            return
+        if self.model is None:
+            raise UsageError(f"agent {self.name}: no model is named; name one as provider/model")
+        variables = (self.key_variable,) if self.key_variable else _KEY_VARIABLES[self.name]
+        if not any(os.environ.get(variable) for variable in variables):
+            raise SetupError(
+                f"agent {self.name}: the environment variable {variables[0]} is not set; "
+                "set it to the key of the model, or name the variable that has it"
+            )
+
     def to_harbor(self) -> AgentConfig:
         """Harbor's configuration of this agent.
 
         Raises:
-            UsageError: harbor has no agent of that name.
+            UsageError: harbor has no agent of that name, or the agent has no such option.
         """
+        from harbor.agents.factory import AgentFactory
         from harbor.models.agent.name import AgentName
         from harbor.models.trial.config import AgentConfig
 
@@ -127,7 +159,7 @@ class AgentSpec:
             options = {"skip_install": True, "disable_web_search": True, **options}
         if self.effort is not None:
             options["reasoning_effort"] = self.effort
-        return AgentConfig(
+        config = AgentConfig(
             name=None if self.name in _PREINSTALLED else self.name,
             import_path=_PREINSTALLED.get(self.name),
             model_name=self.model,
@@ -136,3 +168,8 @@ class AgentSpec:
             kwargs=options,
             override_timeout_sec=self.timeout_sec,
         )
+        try:
+            AgentFactory.run_preflight(config)
+        except ValueError as error:
+            raise UsageError(f"agent {self.name}: {' '.join(str(error).split())}") from error
+        return config

@@ -8,12 +8,14 @@ behind can be found.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, override
 
+from harbor.environments.base import ExecResult, OutputCallback
 from harbor.environments.capabilities import EnvironmentCapabilities
 from harbor.environments.docker import COMPOSE_NO_NETWORK_PATH
 from harbor.environments.docker.docker import DockerEnvironment, DockerOptions
@@ -26,6 +28,13 @@ N_PROCESSES = 4096
 """Processes and threads in a container; the runner limits an artifact further."""
 
 _RUNNER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_PTRACE"]
+
+
+_ENGINE_GONE = ("Cannot connect to the Docker daemon", "error during connect")
+
+
+class EngineGoneError(RuntimeError):
+    """The container engine does not answer any more."""
 
 
 class OrbitDockerOptions(DockerOptions):
@@ -83,6 +92,40 @@ class OrbitDockerEnvironment(DockerEnvironment):
         if self._never_networked:
             paths.append(COMPOSE_NO_NETWORK_PATH)
         return paths
+
+    @override
+    async def _run_docker_compose_command(
+        self,
+        command: list[str],
+        check: bool = True,
+        timeout_sec: int | None = None,
+        stdin_data: bytes | None = None,
+        on_output: OutputCallback | None = None,
+    ) -> ExecResult:
+        """Run a compose command, and tell a vanished engine from a command that failed in the container.
+
+        Raises:
+            EngineGoneError: the engine does not answer. What a command printed is no proof of that, so it is asked.
+            RuntimeError: the command failed, or ran out of time.
+        """
+        try:
+            result = await super()._run_docker_compose_command(command, check, timeout_sec, stdin_data, on_output)
+        except RuntimeError as error:
+            if any(mark in str(error) for mark in _ENGINE_GONE) and not await self._engine_answers():
+                raise EngineGoneError(f"the container engine went away during `compose {command[0]}`") from error
+            raise
+        suspicious = result.return_code != 0 and any(mark in (result.stdout or "") for mark in _ENGINE_GONE)
+        if suspicious and not await self._engine_answers():
+            raise EngineGoneError(f"the container engine went away during `compose {command[0]}`")
+        return result
+
+    async def _engine_answers(self) -> bool:
+        process = await asyncio.create_subprocess_exec(
+            *type(self)._engine_cmd("version"),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        return await process.wait() == 0
 
     @override
     async def start(self, force_build: bool) -> None:

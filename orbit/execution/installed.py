@@ -80,9 +80,10 @@ def claude_failure(output: str) -> tuple[Failure, str]:
     text, status = str(last.get("result", "")), last.get("api_error_status")
     if last.get("stop_reason") == "refusal":
         return AgentSafetyRefusalError, text
-    if status is None and "API Error" not in text:
+    failure = failure_of_endpoint(text, status if isinstance(status, int) else None)
+    if failure is UnknownApiError and status is None and "API Error" not in text:
         return NonZeroAgentExitCodeError, text
-    return failure_of_endpoint(text, status if isinstance(status, int) else None), text
+    return failure, text
 
 
 def _last(output: str, *types: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import uuid
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orbit.errors import UsageError
+from orbit.errors import SetupError, UsageError
 from orbit.execution import outcomes
 from orbit.execution._environments import EnvironmentChoice, choose_environment
 from orbit.execution._reporting import REPORT
@@ -128,6 +129,10 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
                 asyncio.run(_run(plan, run, out_dir, environment, report))
         except asyncio.CancelledError as error:
             raise KeyboardInterrupt from error
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise SetupError(f"{out_dir}: no space left on its disk; free some and repeat the command") from error
         finally:
             environment.clean_up(run.run_id, report)
         return JobOutcome(run=run, trials=tuple(_all_records(run, out_dir)), out_dir=out_dir)
@@ -171,6 +176,7 @@ def _check(plan: JobPlan) -> None:
     for name in ("attempts", "n_concurrent"):
         if getattr(plan, name) < 1:
             raise UsageError(f"{name} = {getattr(plan, name)}: must be at least 1")
+    plan.agent.check()
     load_judge(plan.judge)
     if plan.verify_options:
         verify_options(Contract.ORBIT_2, plan.verify_options)

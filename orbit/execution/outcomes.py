@@ -155,7 +155,7 @@ EXCEPTIONS: dict[str, Ending] = {
 }
 """Exception type, as harbor records it, to ending."""
 
-_ENGINE_GONE = ("Cannot connect to the Docker daemon", "error during connect", "connection refused: docker")
+_ENGINE_GONE = ("Cannot connect to the Docker daemon", "error during connect", "the container engine went away")
 _DISK_FULL = ("No space left on device", "[Errno 28]", "Disk quota exceeded")
 
 

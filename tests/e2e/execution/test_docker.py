@@ -1,7 +1,12 @@
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import psutil
@@ -10,12 +15,33 @@ import pytest
 from orbit.execution import orphans
 from orbit.execution.agents import AgentSpec
 from orbit.execution.jobs import Cell, JobPlan, run_job
+from orbit.execution.outcomes import Disposition, Ending
 from orbit.verification.execution import Execution, read_outputs
 from orbit.verification.verdict import Validity
 from tests.unit.execution.test_jobs import JUDGES, SCRIPT, wait_for
 
 pytestmark = pytest.mark.e2e
 
+RELAY = """
+import asyncio, sys
+
+async def pipe(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+async def serve(reader, writer):
+    there, back = await asyncio.open_unix_connection(sys.argv[2])
+    await asyncio.gather(pipe(reader, back), pipe(there, writer), return_exceptions=True)
+    writer.close()
+
+async def main():
+    await (await asyncio.start_unix_server(serve, sys.argv[1])).serve_forever()
+
+asyncio.run(main())
+"""
 HONEST = """\
 import numpy as np
 
@@ -64,7 +90,11 @@ def run_solution(config):
 def run(tmp_path, source, judge="run_once", **changes):
     solution = tmp_path / "mine.py"
     solution.write_text(source)
-    plan = JobPlan(
+    return run_job(docker_plan(tmp_path, solution, judge, **changes), print)
+
+
+def docker_plan(tmp_path, solution, judge="run_once", **changes):
+    return JobPlan(
         cells=(Cell("tiny/01", "tensorcircuit"),),
         agent=AgentSpec(f"file:{solution}"),
         out_dir=tmp_path / "run",
@@ -72,7 +102,6 @@ def run(tmp_path, source, judge="run_once", **changes):
         judge=f"{JUDGES}:{judge}",
         **changes,
     )
-    return run_job(plan, print)
 
 
 def execution(outcome, role):
@@ -118,6 +147,41 @@ def test_memory_beyond_the_limit_is_reported_and_nothing_else_dies(data, tmp_pat
     assert made.status == "memory", made
     _, reference = execution(outcome, "reference")
     assert reference.status == "memory"
+
+
+@pytest.fixture
+def relay(tmp_path, monkeypatch):
+    """A socket that leads to the engine until `cut` is called."""
+    target = urlsplit(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    if target.scheme != "unix":
+        pytest.skip("the engine is not reached by a socket")
+    own = Path(tempfile.mkdtemp()) / "engine.sock"
+    process = subprocess.Popen([sys.executable, "-c", RELAY, str(own), target.path], start_new_session=True)
+    wait_for(own.exists)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{own}")
+
+    def cut():
+        process.kill()
+        process.wait()
+
+    yield cut, f"unix://{target.path}"
+    process.kill()
+    process.wait()
+    shutil.rmtree(own.parent)
+
+
+def test_an_engine_that_goes_away_is_no_failure_of_the_agent(data, tmp_path, engine, relay, monkeypatch):
+    solution = tmp_path / "mine.py"
+    solution.write_text(HONEST)
+
+    cut, engine_url = relay
+    outcome = run_job(docker_plan(tmp_path, solution, max_retries=0), lambda line: cut() if "solving" in line else None)
+    (trial,) = outcome.trials
+    assert (trial.ending, trial.disposition) == (Ending.ENGINE_GONE, Disposition.HARNESS_ERROR), trial
+    assert (trial.validity, trial.reward) == (Validity.ERROR, None)
+    monkeypatch.setenv("DOCKER_HOST", engine_url)
+    assert orphans.remove_orphans(print, outcome.run.run_id) == 1
+    assert left_in(engine, outcome.run.run_id) == []
 
 
 def test_a_killed_run_leaves_containers_only_until_the_next_command(data, tmp_path, engine):

@@ -64,6 +64,7 @@ def test_words_of_the_model_are_not_believed():
         ({"is_error": True, "api_error_status": 429, "result": "API Error: 429"}, ApiRateLimitError),
         ({"is_error": True, "stop_reason": "refusal", "result": "API Error: ..."}, AgentSafetyRefusalError),
         ({"is_error": True, "result": "API Error: Connection error."}, UnknownApiError),
+        ({"is_error": True, "result": "Not logged in · Please run /login"}, AgentAuthenticationError),
         ({"is_error": True, "result": "Reached maximum number of turns"}, NonZeroAgentExitCodeError),
         ({"is_error": False, "result": "API Error: said the model"}, NonZeroAgentExitCodeError),
     ],

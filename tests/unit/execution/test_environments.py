@@ -3,8 +3,8 @@ from harbor.environments.docker import COMPOSE_NO_NETWORK_PATH
 from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
 from harbor.models.trial.paths import TrialPaths
 
-from orbit.errors import UsageError
-from orbit.execution import _environments
+from orbit.errors import SetupError, UsageError
+from orbit.execution import _environments, agents
 from orbit.execution._environments import DockerChoice, LocalChoice, choose_environment
 from orbit.execution.agents import AgentSpec
 from orbit.execution.docker import OrbitDockerEnvironment
@@ -91,7 +91,9 @@ def test_an_agent_reaches_its_endpoint(docker, data, agent, hosts, network):
     assert docker.to_harbor("r1", agent).kwargs == {"run_id": "r1", "agent_network": network}
 
 
-def test_preinstalled_agents_are_not_installed_and_do_not_search_the_web():
+def test_preinstalled_agents_are_not_installed_and_do_not_search_the_web(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "x")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
     config = AgentSpec("codex", model="openai/gpt-5.5", effort="high", key_variable="MY_KEY").to_harbor()
     assert config.import_path == "orbit.execution.installed:OrbitCodex"
     assert config.kwargs == {"skip_install": True, "disable_web_search": True, "reasoning_effort": "high"}
@@ -99,6 +101,22 @@ def test_preinstalled_agents_are_not_installed_and_do_not_search_the_web():
     assert AgentSpec("goose").to_harbor().name == "goose"
     with pytest.raises(UsageError, match="no-such-agent"):
         AgentSpec("no-such-agent").to_harbor()
+
+
+def test_what_an_agent_lacks_is_said_before_it_starts(monkeypatch):
+    for variable in agents._KEY_VARIABLES["codex"]:
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(UsageError, match="no model"):
+        AgentSpec("codex").check()
+    with pytest.raises(SetupError, match="OPENAI_API_KEY is not set"):
+        AgentSpec("codex", model="openai/m").check()
+    with pytest.raises(SetupError, match="MY_KEY is not set"):
+        AgentSpec("claude-code", model="anthropic/m", key_variable="MY_KEY").check()
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    AgentSpec("codex", model="openai/m").check()
+    with pytest.raises(UsageError, match="Unknown option 'bogus'") as caught:
+        AgentSpec("codex", model="openai/m", options={"bogus": 1}).to_harbor()
+    assert "\n" not in str(caught.value)
 
 
 def test_local_takes_the_network_only_from_agents_that_need_none(data, monkeypatch):
