@@ -16,7 +16,6 @@ from orbit.verification.evaluator import (
     Config,
     Evaluation,
     Evaluator,
-    Evidence,
     Outputs,
     Tolerance,
     at_least,
@@ -25,6 +24,7 @@ from orbit.verification.evaluator import (
     parameter_specs,
     parameter_tolerances,
 )
+from orbit.verification.verdict import Evidence
 
 FLOAT32_ALLOWANCE = 1e-4
 """Room that the exact bound leaves for single-precision sums over the chain."""
@@ -197,7 +197,8 @@ def _fused_layer(tape: Tape, parameters: NDArray[np.float64], offset: int, n: in
     bond_offset = offset + 3 * n
     for number, bond in enumerate(bonds(n, 0) + bonds(n, 1)):
         index = bond_offset + 2 * number
-        matrix, derivatives = bond_exponential(*parameters[index : index + 2], beta)
+        transverse, longitudinal = parameters[index : index + 2].tolist()
+        matrix, derivatives = bond_exponential(transverse, longitudinal, beta)
         moves = list(enumerate(derivatives, index))
         if bond[0] % 2 == 0:
             (left, d_left), (right, d_right) = (turns[site] for site in bond)
