@@ -183,3 +183,11 @@ def test_thresholds_are_for_the_timed_run_only(honest):
     config, outputs = honest
     shifted = {**outputs, "final_energy_density": outputs["final_energy_density"] + 1.0}
     assert "energy_density_gap" not in failed(judged(EVALUATOR, config, shifted, kind=RunKind.FULL_PROBE))
+
+
+def test_probes_hand_in_a_start_that_the_seed_does_not_give():
+    for draw in (EVALUATOR.draw_full_probe, lambda defaults, rng: EVALUATOR.draw_probe(defaults, rng, 3)):
+        config = draw(TASK.config, np.random.default_rng(0))
+        assert np.abs(config["initial_parameters"] - EVALUATOR.initial_parameters(config)).max() > 0.1
+    timed = EVALUATOR.draw_timed(TASK.config, np.random.default_rng(0))
+    assert timed["initial_parameters"] == pytest.approx(EVALUATOR.initial_parameters(timed))

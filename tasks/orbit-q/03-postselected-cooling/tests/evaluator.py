@@ -48,7 +48,7 @@ class PostselectedCooling(Evaluator):
 
     def draw_timed(self, defaults: Config, rng: np.random.Generator) -> Config:
         """The published sizes from another seed."""
-        return self._with_start({**defaults, "seed": int(rng.integers(2**31))}, rng)
+        return self._with_start({**defaults, "seed": int(rng.integers(2**31))}, rng, from_seed=True)
 
     def draw_probe(self, defaults: Config, rng: np.random.Generator, n_steps: int) -> Config:
         """Four to eight qubits, every scalar drawn in the range that the statement gives."""
@@ -70,8 +70,11 @@ class PostselectedCooling(Evaluator):
         seed = int(rng.integers(2**31))
         return self._with_start({**defaults, "seed": seed, "max_steps": 3, "initial_parameter_scale": 0.3}, rng)
 
-    def _with_start(self, config: Config, rng: np.random.Generator) -> Config:
-        config["initial_parameters"] = self.initial_parameters(config)
+    def _with_start(self, config: Config, rng: np.random.Generator, *, from_seed: bool = False) -> Config:
+        """Hand in a start: on probes one that the seed does not give, so that ignoring it shows."""
+        scale = config["initial_parameter_scale"]
+        drawn = rng.normal(0.0, scale, size=_n_parameters(config))
+        config["initial_parameters"] = self.initial_parameters(config) if from_seed else drawn
         config["checkpoint_steps"] = draw_checkpoints(config["max_steps"], rng)
         return config
 
