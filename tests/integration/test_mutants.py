@@ -42,7 +42,8 @@ def test_mutant_dies(task: Task, mutant: Mutant, tables: dict[str, MutantTable],
     fate = tables[task.name].fate(mutant)
     assert fate.error is None, f"{mutant.name} does not run, so it proves nothing:\n{fate.error}"
     assert fate.evidence is not None, f"{mutant.name} ({mutant.why}) escapes {mutant.check}; caught by {fate.caught_by}"
-    line = f"{task.number} {mutant.name}: {fate.evidence.check} {fate.evidence.value:.3g} > {fate.evidence.limit:.3g}"
+    number = f"{fate.evidence.value} against {fate.evidence.limit}"
+    line = f"{task.number} {mutant.name}: {fate.evidence.check} {number}"
     record_property("fate", line)
     print(line)
 
