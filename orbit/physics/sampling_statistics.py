@@ -81,11 +81,15 @@ def block_means(white: Reals, sizes: Sequence[int] = BLOCK_SIZES) -> list[TailTe
     if not m:
         return [TailTest("block_means_half", 0.0, "all rows are equal")]
     tests = []
+    sums, width, squares = white, 1, np.sum(white**2, axis=1)
     for size in [*(size for size in sizes if size <= n // 4), n // N_HALVES]:
         count = n // size
-        sums = white[: count * size].reshape(count, size, m).sum(axis=1)
+        if size % width:
+            sums, width = white, 1
+        parts = size // width
+        sums, width = sums[: count * parts].reshape(count, parts, m).sum(axis=1), size
         # The diagonal part of the squares is replaced by its mean, which takes the rows' kurtosis out.
-        diagonal = float(np.sum(white[: count * size] ** 2)) / size
+        diagonal = float(squares[: count * size].sum()) / size
         statistic = float(np.sum(sums**2)) / size - diagonal + count * m
         left = (n - size) / (n - 1)
         variance = 2 * m * count * (size - 1) / size * left

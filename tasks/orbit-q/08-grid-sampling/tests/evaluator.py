@@ -231,6 +231,7 @@ def draw_strings(side: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     for index in rng.choice(len(pairs), N_PAIRS, replace=False):
         masks.append(np.isin(np.arange(n), pairs[index]))
     rows, cols = np.mgrid[:side, :side]
+    known = {mask.tobytes() for mask in masks}
     while len(masks) < n + N_PAIRS + N_PATCHES + N_LONG:
         if len(masks) < n + N_PAIRS + N_PATCHES:
             height, width = rng.integers(2, 5, size=2)
@@ -239,7 +240,8 @@ def draw_strings(side: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         else:
             length = int(rng.integers(n // 4, n // 2 + 1))
             mask = np.isin(np.arange(n), rng.choice(n, length, replace=False))
-        if not any((mask == other).all() for other in masks):
+        if mask.tobytes() not in known:
+            known.add(mask.tobytes())
             masks.append(mask)
     return np.array(masks).reshape(-1, side, side)
 
