@@ -40,7 +40,11 @@ def judged(
 
 
 def single_precision_failures(task: Task, seed: int) -> list[Evidence]:
-    """What a probe holds against the oracle itself, run with noisy gradients and reported in single precision."""
+    """What a probe holds against the oracle itself, run with noisy gradients and reported in single precision.
+
+    The noise is the model that conditioned the draw, so this cannot show that the model is large enough; only real
+    solutions can, as in the integration tests.
+    """
     evaluator, oracle = task.load_evaluator(), task.load_oracle()
     rng = np.random.default_rng(seed)
     probe = draw_probe(evaluator, oracle, dict(task.config), rng, name=f"draw-{seed}", long=seed % 2 == 1)
