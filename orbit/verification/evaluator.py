@@ -151,10 +151,11 @@ class Oracle(ABC):
 
         Args:
             config: the task's configuration.
-            noise: perturbs every gradient; used to find draws that single precision cannot resolve.
+            noise: perturbs every gradient, and the optimizer then works in single precision; used to find draws
+                that single precision cannot resolve.
             mutation: name of a wrong variant, of the physics or of the optimizer.
         """
-        optimizer = adam_for(config["learning_rate"], mutation)
+        optimizer = adam_for(config["learning_rate"], mutation, single_precision=noise is not None)
         parameters = self.initial_parameters(config)
         rows, evaluations = [parameters], []
         for _ in range(config["max_steps"]):

@@ -28,3 +28,13 @@ def test_every_wrong_optimizer_differs_within_three_updates(mutation):
 
 def test_a_physics_mutation_leaves_the_optimizer_alone():
     assert adam_for(0.1, "wrong_sign") == Adam(0.1)
+
+
+def test_single_precision_keeps_close_and_is_told_apart():
+    double, single = adam_for(0.1), adam_for(0.1, single_precision=True)
+    a = b = np.array([0.5, -0.3])
+    for k in range(12):
+        gradient = np.array([np.sin(k + 1.0), np.cos(3.0 * k)])
+        a, b = double.update(a, gradient), single.update(b, gradient)
+    assert 1e-9 < np.abs(a - b).max() < 1e-4
+    assert b.dtype == np.float64
