@@ -11,25 +11,6 @@ pytestmark = pytest.mark.integration
 TASK = find_task("orbit-q/12-mps-overlap")
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_reference_agrees_with_the_oracle(failures_of_a_draw, seed):
-    assert failures_of_a_draw(TASK, seed) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 125))
-def test_reference_agrees_with_the_oracle_on_many_draws(failures_of_a_draw, seed):
-    assert failures_of_a_draw(TASK, seed) == []
-
-
-def test_reference_passes_the_timed_run_and_draws_its_own_start(run_reference):
-    evaluator = TASK.load_evaluator()
-    config = evaluator.prepare(dict(TASK.config))  # as the published contract calls it
-    outputs = run_reference(TASK, config)
-    assert np.abs(outputs["initial_parameters"] - evaluator.initial_parameters(config)).max() < 1e-6
-    assert failed(judged(evaluator, config, outputs)) == set()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_reference_reaches_the_threshold_from_other_starts(run_reference, seed):

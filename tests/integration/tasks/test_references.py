@@ -1,0 +1,93 @@
+"""Correct solutions are never failed: references on real draws, and the oracle rounded and perturbed like float32.
+
+All of it is slow and runs on demand (`pytest -m slow -s`); what came of it is recorded in docs/false-alarms.md. The
+table of mutants runs every reference on a probe and on the full-size probe each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from orbit.tasks import Task, all_suites, all_tasks
+from orbit.verification import probes
+from orbit.verification.evaluator import Outputs, Run, RunKind
+from orbit.verification.functional import judge
+from orbit.verification.probes import JointProbe, Probe
+from orbit.verification.verdict import Contract, Evidence, Outcome
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
+
+N_REFERENCE_DRAWS = 25
+N_PERTURBED_DRAWS = 200
+TASKS = [task for suite in all_suites() for task in all_tasks(suite)]
+
+
+def drawn(task: Task, seed: int) -> Probe | JointProbe:
+    """Draws of odd seeds may be short ones."""
+    evaluator, oracle, defaults = task.load_evaluator(), task.load_oracle(), dict(task.config)
+    rngs = [np.random.default_rng([7, seed, k]) for k in range(1 + seed % 2)]
+    return probes.draw_probes(evaluator, oracle, defaults, rngs)[-1]
+
+
+def compared(task: Task, probe: Probe | JointProbe, outputs: Sequence[Outputs], seed: int) -> list[Evidence]:
+    evaluator, oracle = task.load_evaluator(), task.load_oracle()
+    if isinstance(probe, Probe):
+        return probes.compare(evaluator, probe, outputs[0])
+    return probes.compare_joint(evaluator, oracle, probe, outputs, np.random.default_rng(seed))
+
+
+def alarms(evidence: list[Evidence]) -> list[str]:
+    bad = (Outcome.FAIL, Outcome.FLAG)
+    return [f"{e.run} {e.check}: {e.value} against {e.limit} ({e.message})" for e in evidence if e.outcome in bad]
+
+
+def worst(evidence: list[Evidence]) -> float:
+    shares = [0.0]
+    for item in evidence:
+        if item.check.startswith("probe:") and isinstance(item.value, float) and isinstance(item.limit, float):
+            shares.append(item.value / item.limit if item.limit else 0.0)
+    return max(shares)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_the_reference_passes_every_draw(task: Task, run_reference) -> None:
+    largest, found = 0.0, []
+    for seed in range(N_REFERENCE_DRAWS):
+        probe = drawn(task, seed)
+        evidence = compared(task, probe, [run_reference(task, run.config) for run in probe.runs], seed)
+        found += alarms(evidence)
+        largest = max(largest, worst(evidence))
+    print(f"{task.id}: reference, {N_REFERENCE_DRAWS} draws, worst distance {largest:.3f} of its tolerance")
+    assert found == []
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_the_perturbed_oracle_passes_every_draw(task: Task) -> None:
+    oracle = task.load_oracle()
+    largest, found = 0.0, []
+    for seed in range(N_PERTURBED_DRAWS):
+        probe = drawn(task, seed)
+        if isinstance(probe, JointProbe):
+            pytest.skip("its probes compare distributions; docs/sampling-battery.md has their false alarms")
+        noise = probes.single_precision_noise(oracle, np.random.default_rng([8, seed]))
+        exact = oracle.solve(probe.run.config, noise=noise)
+        rounded = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in exact.items()}
+        evidence = compared(task, probe, [rounded], seed)
+        found += alarms(evidence)
+        largest = max(largest, worst(evidence))
+    print(f"{task.id}: perturbed oracle, {N_PERTURBED_DRAWS} draws, worst distance {largest:.3f} of its tolerance")
+    assert found == []
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_the_reference_passes_the_published_run_and_draws_its_own_start(task: Task, run_reference) -> None:
+    evaluator = task.load_evaluator()
+    config = evaluator.prepare(dict(task.config))
+    outputs = run_reference(task, config)
+    if evaluator.has_parameters:
+        assert np.abs(outputs["initial_parameters"] - evaluator.initial_parameters(config)).max() < 1e-6
+    run, rng = Run(RunKind.TIMED, "timed", config), np.random.default_rng(0)
+    assert alarms(judge(evaluator, run, outputs, contract=Contract.ORBIT_2, rng=rng)) == []
