@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import psutil
@@ -23,15 +24,19 @@ FRAMEWORK = load_demo().framework
 ORBIT = [sys.executable, "-m", "orbit.cli"]
 
 
-def references() -> list[Task]:
-    """Tasks with a reference; those of the demo are left out, since CI runs the demo itself."""
-    in_demo = {find_task(plot.task).id for plot in load_demo().plots}
-    return [task for task in all_tasks() if task.reference_path(FRAMEWORK) is not None and task.id not in in_demo]
+def references() -> list[Any]:
+    """Tasks with a reference; only the first of the demo every time, all others on demand, since each takes minutes."""
+    always = find_task(load_demo().plots[0].task).id
+    return [
+        pytest.param(task, id=task.id, marks=() if task.id == always else pytest.mark.slow)
+        for task in all_tasks()
+        if task.reference_path(FRAMEWORK) is not None
+    ]
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tensorcircuit_python")
-@pytest.mark.parametrize("task", references(), ids=lambda task: task.id)
+@pytest.mark.parametrize("task", references())
 def test_verify_finds_nothing_wrong_with_a_reference(task: Task, tmp_path: Path) -> None:
     solution = str(task.reference_path(FRAMEWORK))
     command = [*ORBIT, "verify", solution, "--task", task.name, "--framework", FRAMEWORK, "--json"]
