@@ -42,12 +42,6 @@ def shuffled_sobol(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np
     return _returned(rng.permutation(sobol(evaluator, oracle, config, rng)["samples"]))
 
 
-def latin_hypercube(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator) -> dict[str, Array]:
-    """Stratified uniforms, qubit by qubit."""
-    points = qmc.LatinHypercube(config["n_qubits"], seed=rng).random(config["n_samples"])
-    return _returned(sample(_circuit(evaluator, config), points))
-
-
 def _antithetic(evaluator: Evaluator, config: Config, rng: np.random.Generator) -> tuple[Bits, Bits]:
     uniforms = rng.random((config["n_samples"] // 2, config["n_qubits"]))
     both = sample(_circuit(evaluator, config), np.concatenate([uniforms, 1 - uniforms]))
