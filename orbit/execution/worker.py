@@ -171,6 +171,7 @@ def _end(local: list[LocalExecutor]) -> None:
     psutil.wait_procs(children, timeout=_END_SEC)
     for process in psutil.Process().children(recursive=True):
         process.kill()
+    threading.main_thread().join(_END_SEC)
     os._exit(130)
 
 

@@ -184,7 +184,9 @@ def test_an_engine_that_goes_away_is_no_failure_of_the_agent(data, tmp_path, eng
     assert left_in(engine, outcome.run.run_id) == []
 
 
-def test_a_killed_run_leaves_containers_only_until_the_next_command(data, tmp_path, engine):
+@pytest.fixture
+def hanging(data, tmp_path, engine):
+    """A run in another process whose verification hangs, with its run id and the process that must not survive."""
     out_dir = tmp_path / "run"
     script = SCRIPT.replace("judge=sys.argv[2]", 'judge=sys.argv[2], environment="docker"')
     command = [sys.executable, "-c", script, str(out_dir), f"{JUDGES}:hang_with_child"]
@@ -192,11 +194,26 @@ def test_a_killed_run_leaves_containers_only_until_the_next_command(data, tmp_pa
     pid_file = wait_for(lambda: list(out_dir.glob("harbor/*/verification/child.pid")), 180)[0]
     run_id = json.loads((out_dir / "run.json").read_text())["run_id"]
     assert left_in(engine, run_id)
+    yield process, run_id, int(wait_for(pid_file.read_text))
+    process.kill()
+    process.wait()
+
+
+def test_a_killed_run_leaves_containers_only_until_the_next_command(hanging, engine):
+    process, run_id, child = hanging
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=30)
-    wait_for(lambda: not psutil.pid_exists(int(pid_file.read_text())))
+    wait_for(lambda: not psutil.pid_exists(child))
     assert left_in(engine, run_id)
 
     assert orphans.remove_orphans(print) >= 1
     assert left_in(engine, run_id) == []
-    assert orphans.find_orphans() == []
+    assert run_id not in {orphan.run_id for orphan in orphans.find_orphans()}
+
+
+def test_an_interrupted_run_leaves_no_container(hanging, engine):
+    process, run_id, child = hanging
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=90) == 130
+    assert not psutil.pid_exists(child)
+    assert left_in(engine, run_id) == []
