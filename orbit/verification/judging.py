@@ -10,9 +10,10 @@ import contextlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -54,6 +55,8 @@ class Judge:
         self._task, self._contract, self._seed = task, contract, seed
         spawning = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(max_workers=1, mp_context=spawning, initializer=_end_with_parent)
+        with _one_blas_thread():  # submitting starts the worker, which inherits the environment
+            self._pool.submit(os.getpid)
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +112,19 @@ class Judge:
             raise HarnessError("the judging process died, most likely for lack of memory") from error
         except Exception as error:  # process boundary: a defect of a judge is an outcome, with its traceback kept
             raise HarnessError(f"judging failed: {type(error).__name__}: {error}\n{error.__cause__ or ''}") from error
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Several threads gain little on the small matrices of a judge, and wait for each other on a busy machine."""
+    name = "OPENBLAS_NUM_THREADS"
+    before = os.environ.get(name)
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
 
 
 def _end_with_parent() -> None:
