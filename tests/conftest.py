@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-# On a busy machine small matrices take forty times as long by two threads of BLAS as by one. NumPy reads this when first
-# imported.
+# On a busy machine, small matrices take forty times as long by two threads of BLAS as by one. NumPy reads this when it
+# is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Generator

@@ -16,6 +16,8 @@ from scipy.special import jv
 tc.set_backend("jax")
 tc.set_dtype("complex64")
 
+CONTROLS = ("final_analog_times", "final_analog_couplings", "final_analog_detunings")
+
 RUN = 4
 
 
@@ -118,7 +120,7 @@ def run_solution(config):
         "energy_density_history": history,
         "initial_parameters": initial,
         "final_parameters": final,
-        **dict(zip(("final_analog_times", "final_analog_couplings", "final_analog_detunings"), controls(final))),
+        **dict(zip(CONTROLS, controls(final), strict=True)),
     }
     if "checkpoint_steps" in config:
         result["checkpoint_parameters"] = np.asarray(path)[list(config["checkpoint_steps"])]
