@@ -1,9 +1,9 @@
 """Reference of `measurement-feedback` in TensorCircuit-NG, on the data qubits alone, which is exact.
 
 RZZ is diagonal and the ancillas' CNOT ladder permutes basis states, so a measured ancilla is a classical bit: rotated
-by RY(t) it keeps that bit with probability cos^2(t/2) whatever the data qubits do, and its RZZ is an RZ of either sign
-on its data qubit. At fixed outcomes the ancilla angles have no influence left; their gradient is zero, they stay where they
-start, and so do the outcomes, which are therefore drawn once.
+by RY(t) it keeps that bit with probability cos^2(t/2) whatever the data qubits do, and its RZZ is an RZ of either
+sign on its data qubit. At fixed outcomes the ancilla angles have no influence left; their gradient is zero, they stay
+where they start, and so do the outcomes, which are therefore drawn once.
 
 The qubits are scanned, so that the compiled program holds one of them: each pass works on the first two qubits and then
 turns the register on, as on a ring.
