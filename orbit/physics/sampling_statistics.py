@@ -119,11 +119,12 @@ def row_correlations(white: Reals) -> list[TailTest]:
     fixed = np.bincount((2 * np.arange(n)) % n, weights=squares, minlength=n)
     mirrors = (mirrored - fixed) / np.sqrt(2 * n * m)
     rough = float(np.sum(lags**2))
-    # Rows sum to zero and have fixed total square, so the lags' sum has the mean of n - 1 exchangeable products.
+    # The squares sum up like those of a periodogram whose ordinates are gamma variables of shape m.
+    variance = 2.0 * len(lags) * (1 + 3 / m)
     return [
         _largest("row_lags", np.append(lags, half), "lag", first=1),
         _largest("row_mirrors", mirrors, "mirror", first=0),
-        two_sided("row_spectrum", rough, float(len(lags)), 2.0 * len(lags), "sum of squared row correlations"),
+        two_sided("row_spectrum", rough, float(len(lags)), variance, "sum of squared row correlations"),
     ]
 
 
