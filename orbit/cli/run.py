@@ -13,6 +13,7 @@ EXAMPLES = (
     "orbit run --task 02 --task 12 --framework tensorcircuit --agent reference",
     "orbit run --task 02 --framework tensorcircuit --agent file:my_solution.py --attempts 3",
     "orbit run --task 02 --framework tensorcircuit --agent reference --out runs/first   (again: resumes it)",
+    "orbit run --task 03 --framework pennylane --agent codex --model openai/gpt-5.5 --environment docker",
 )
 
 
@@ -20,7 +21,18 @@ def command(
     task: Annotated[list[str], typer.Option(help="Number, id or suite/id of a task; may be repeated.")],
     framework: Annotated[list[str], typer.Option(help="Framework to solve it in; may be repeated.")],
     agent: Annotated[str, typer.Option(help="Who solves: reference, file:PATH, or an agent of harbor.")] = "reference",
-    environment: Annotated[str, typer.Option(help="Where solving happens.")] = "local",
+    model: Annotated[str | None, typer.Option(help="Model of the agent, as provider/model.")] = None,
+    effort: Annotated[str | None, typer.Option(help="Reasoning effort of the model.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Endpoint of the model instead of the provider's.")] = None,
+    key_variable: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Environment variable that holds the model's key.")
+    ] = None,
+    agent_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time limit of solving, instead of the task's.")
+    ] = None,
+    environment: Annotated[
+        str, typer.Option(help="Where solving happens: local, docker, or one of harbor's.")
+    ] = "local",
     variant: Annotated[str | None, typer.Option(help="Prompt variant of the framework.")] = None,
     contract: Annotated[
         Literal["orbit-2", "orbit-q-1"], typer.Option(help="Version of the task interface to judge under.")
@@ -53,7 +65,9 @@ def command(
     cells = tuple(Cell(name, package, variant, Contract(contract)) for package in framework for name in task)
     plan = JobPlan(
         cells=cells,
-        agent=AgentSpec(agent),
+        agent=AgentSpec(
+            agent, model=model, effort=effort, base_url=base_url, key_variable=key_variable, timeout_sec=agent_timeout
+        ),
         out_dir=run_directory("run", out),
         environment=environment,
         attempts=attempts,

@@ -226,6 +226,20 @@ def test_run_shows_every_trial_and_exits_by_the_worst(
     assert [cell.task for cell in jobs.plan.cells] == ["02", "12"]
 
 
+def test_run_hands_the_agent_its_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = Jobs([make_verdict(), make_verdict()])
+    monkeypatch.setattr("orbit.execution.jobs.run_job", jobs)
+    agent = ("--agent", "codex", "--model", "openai/gpt-5.5", "--effort", "high", "--agent-timeout", "90")
+    endpoint = ("--base-url", "http://127.0.0.1:1/v1", "--key-variable", "MY_KEY", "--environment", "docker")
+    tasks = ("--task", "02", "--task", "12", "--framework", "tensorcircuit")
+    assert run("run", *tasks, *agent, *endpoint, "--out", str(tmp_path / "r")) == 0
+    assert jobs.plan is not None
+    spec = jobs.plan.agent
+    assert (spec.name, spec.model, spec.effort, spec.timeout_sec) == ("codex", "openai/gpt-5.5", "high", 90.0)
+    assert (spec.base_url, spec.key_variable) == ("http://127.0.0.1:1/v1", "MY_KEY")
+    assert jobs.plan.environment == "docker"
+
+
 def test_run_json_has_a_record_per_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
