@@ -176,7 +176,6 @@ def _check(plan: JobPlan) -> None:
     for name in ("attempts", "n_concurrent"):
         if getattr(plan, name) < 1:
             raise UsageError(f"{name} = {getattr(plan, name)}: must be at least 1")
-    plan.agent.check()
     load_judge(plan.judge)
     if plan.verify_options:
         verify_options(Contract.ORBIT_2, plan.verify_options)
@@ -185,6 +184,7 @@ def _check(plan: JobPlan) -> None:
             f"agent {plan.agent.name} would run commands on this host without a container; "
             "use --environment docker, or --allow-unsandboxed if you trust it"
         )
+    plan.agent.check()
 
 
 def _stage(plan: JobPlan, resolved: list[_Resolved], out_dir: Path, environment: EnvironmentChoice) -> RunRecord:

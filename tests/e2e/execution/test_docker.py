@@ -191,7 +191,7 @@ def hanging(data, tmp_path, engine):
     script = SCRIPT.replace("judge=sys.argv[2]", 'judge=sys.argv[2], environment="docker"')
     command = [sys.executable, "-c", script, str(out_dir), f"{JUDGES}:hang_with_child"]
     process = subprocess.Popen(command, start_new_session=True)
-    pid_file = wait_for(lambda: list(out_dir.glob("harbor/*/verification/child.pid")), 180)[0]
+    pid_file = wait_for(lambda: list(out_dir.glob("harbor/*/verification/child.pid")), 300)[0]
     run_id = json.loads((out_dir / "run.json").read_text())["run_id"]
     assert left_in(engine, run_id)
     yield process, run_id, int(wait_for(pid_file.read_text))
