@@ -20,19 +20,20 @@ TRANSVERSE = (np.kron(SX, SX) + np.kron(SY, SY)).real
 LONGITUDINAL = np.kron(SZ, SZ)
 BIQUADRATIC = (TRANSVERSE + LONGITUDINAL) @ (TRANSVERSE + LONGITUDINAL)
 
-# Where each number of a pair's exponential stands in its 9 x 9 matrix; rows are |+,+>, |+,0>, |+,->, |0,+>, ...
-PLACES = (
-    [(0, 0), (8, 8)],
-    [(1, 1), (3, 3), (5, 5), (7, 7)],
-    [(1, 3), (3, 1), (5, 7), (7, 5)],
-    [(2, 2), (6, 6)],
-    [(2, 6), (6, 2)],
-    [(2, 4), (4, 2), (4, 6), (6, 4)],
-    [(4, 4)],
-)
-PATTERNS = np.zeros((7, 9, 9), dtype=np.complex64)
-for number, places in enumerate(PLACES):
-    PATTERNS[number][tuple(np.transpose(places))] = 1
+# Where the seven numbers of a pair's exponential stand in its 9 x 9 matrix; rows are |+,+>, |+,0>, |+,->, |0,+>, ...
+PICTURE = """
+e........
+.s.h.....
+..d.w.x..
+.h.s.....
+..w.l.w..
+.....s.h.
+..x.w.d..
+.....h.s.
+........e
+"""
+ROWS = PICTURE.split()
+PATTERNS = np.array([[[cell == letter for cell in row] for row in ROWS] for letter in "eshdxwl"], dtype=np.complex64)
 
 
 def site_unitary(angles):
