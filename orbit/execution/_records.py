@@ -12,6 +12,7 @@ from harbor.models.trial.result import TimingInfo, TrialResult
 
 from orbit.accounting import account
 from orbit.assembly import ARTIFACT_PATH
+from orbit.errors import DataError
 from orbit.execution import outcomes
 from orbit.execution.outcomes import Disposition, Ending
 from orbit.execution.trials import TRIAL_FILE, RunRecord, TrialRecord
@@ -28,6 +29,18 @@ def write_trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> Tr
     return record
 
 
+def _verdict(path: Path, *, interrupted: bool) -> Verdict | None:
+    """The verdict of a trial, if there is one; what an interrupted verification left half done is none."""
+    if not path.is_file():
+        return None
+    try:
+        return read_record(path, Verdict)
+    except DataError:
+        if interrupted:
+            return None
+        raise
+
+
 def trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRecord:
     """The record of a trial, from harbor's result and the verdict that lies beside it."""
     cell = run.cell(result.config.task.get_local_path().name)
@@ -35,8 +48,8 @@ def trial_record(run: RunRecord, result: TrialResult, out_dir: Path) -> TrialRec
     artifact = paths.host_artifact_path(MAIN_SERVICE_NAME, ARTIFACT_PATH)
     has_artifact = problem_with_artifact(artifact) is None
     verdict_path = paths.trial_dir / VERIFICATION_DIR / "verdict.json"
-    verdict = read_record(verdict_path, Verdict) if verdict_path.is_file() else None
     error = result.exception_info
+    verdict = _verdict(verdict_path, interrupted=error is not None)
     message = error.exception_message if error else ""
     ending = outcomes.classify(error.exception_type if error else None, message)
     if ending is Ending.COMPLETED and verdict is not None and verdict.failure_mode is FailureMode.SAFETY_REFUSAL:
