@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from orbit.cli import _shell
+
+if TYPE_CHECKING:
+    from orbit.execution.jobs import JobPlan
 
 EXAMPLES = (
     "orbit run --task 02 --task 12 --framework tensorcircuit --agent reference",
@@ -57,8 +60,7 @@ def command(
     Exit code 0: every trial is valid or provisional; 1: one is invalid; 2: usage, set-up, or one could not be judged.
     """
     from orbit.execution.agents import AgentSpec
-    from orbit.execution.jobs import Cell, JobPlan, run_job
-    from orbit.reports.trials_text import exit_code, render_trials
+    from orbit.execution.jobs import Cell, JobPlan
     from orbit.run_directory import run_directory
     from orbit.verification.verdict import Contract
 
@@ -75,6 +77,14 @@ def command(
         verify_options={"n_pairs": pairs, "n_probes": probes},
         allow_unsandboxed=allow_unsandboxed,
     )
+    _carry_out(plan, json=json)
+
+
+def _carry_out(plan: JobPlan, *, json: bool) -> None:
+    """Run a plan, show its trials, and exit by the worst of them."""
+    from orbit.execution.jobs import run_job
+    from orbit.reports.trials_text import exit_code, render_trials
+
     with _shell.progress() as report:
         outcome = run_job(plan, report)
     if json:
