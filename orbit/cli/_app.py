@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import orbit
-from orbit.cli import _shell, demo, doctor, frameworks, images, run, schema, tasks, verify
+from orbit.cli import _shell, demo, doctor, frameworks, images, run, schema, show, tasks, verify
 
 app = typer.Typer(
     help="Benchmark coding agents and quantum software frameworks on research-grade workflows.",
@@ -38,7 +38,8 @@ def _root(
     """Options that stand before the command."""
 
 
-for _name, _module in (("doctor", doctor), ("verify", verify), ("run", run), ("demo", demo), ("schema", schema)):
+_COMMANDS = {"doctor": doctor, "verify": verify, "run": run, "show": show, "demo": demo, "schema": schema}
+for _name, _module in _COMMANDS.items():
     app.command(_name, epilog=_shell.examples(*_module.EXAMPLES))(_module.command)
 for _group in (tasks, frameworks, images):
     app.add_typer(_group.app)
