@@ -10,7 +10,7 @@ import typer
 from orbit.cli import _shell
 
 EXAMPLES = (
-    "orbit show runs/first --trial 02-entanglement",
+    "orbit show runs/first --trial 02",
     "orbit show runs/first/trials/02-entanglement-profile--pennylane__aBcD123 --section transcript",
     "orbit show runs/verify-20260101T120000Z",
 )
