@@ -45,16 +45,22 @@ def show_task(
     json: _shell.JsonOption = False,
     debug: _shell.DebugOption = False,
 ) -> None:
-    """Show a task: its statement, default configuration and limits."""
+    """Show a task: its statement, default configuration and limits, and every check with what it must meet."""
+    from dataclasses import asdict
+
     from orbit.reports import catalogue
+    from orbit.reports.checks import checks_of
     from orbit.tasks import DEFAULT_CONTRACT, find_task
+    from orbit.verification.verdict import Contract
 
     task = find_task(name)
     statement = task.instruction(contract or DEFAULT_CONTRACT)
+    checks = checks_of(task, Contract(contract or DEFAULT_CONTRACT))
     if json:
-        _shell.show_json(catalogue.describe_task(task) | {"statement": statement})
+        details = {"statement": statement, "checks": [asdict(check) for check in checks]}
+        _shell.show_json(catalogue.describe_task(task) | details)
     else:
-        _shell.show(catalogue.render_task(task, statement))
+        _shell.show(catalogue.render_task(task, statement, checks))
 
 
 @app.command("lint", epilog=_shell.examples("orbit tasks lint", "orbit tasks lint 02 12 --deep"))

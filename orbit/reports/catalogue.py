@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
 
+    from orbit.reports.checks import Check
     from orbit.verification.verdict import Evidence
 
 
@@ -63,8 +64,8 @@ def render_lint(found: Mapping[str, Sequence[Evidence]]) -> Table:
     return table
 
 
-def render_task(task: Task, statement: str) -> Group:
-    """Limits and default configuration, then the statement."""
+def render_task(task: Task, statement: str, checks: Sequence[Check]) -> Group:
+    """Limits and default configuration, then the statement, then the checks."""
     from rich.console import Group
     from rich.text import Text
 
@@ -77,7 +78,20 @@ def render_task(task: Task, statement: str) -> Group:
         **{key: _short(value) for key, value in task.config.items()},
     }
     heading = Text(f"{task.name}: {task.title}", "bold")
-    return Group(heading, Text(task.summary), _facts(facts), Text(), Text(statement))
+    return Group(
+        heading, Text(task.summary), _facts(facts), Text(), Text(statement), Text("Checks", "bold"), _checks(checks)
+    )
+
+
+def _checks(checks: Sequence[Check]) -> Table:
+    from rich.markup import escape
+
+    table = _table("check", "runs", "passes if", "what is measured")
+    for check in checks:
+        told = check.rule if check.limit is None else f"{check.limit:.6g}" if check.rule == "" else check.rule
+        passes = f"{check.relation} {told}".strip() + (" (else flagged)" if check.on_failure == "flag" else "")
+        table.add_row(check.name, ", ".join(check.runs), escape(passes), escape(check.meaning))
+    return table
 
 
 def render_frameworks(frameworks: Sequence[Framework]) -> Group:

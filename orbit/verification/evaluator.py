@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbit.physics.adam import adam_for
-from orbit.verification.verdict import Contract, Evidence, Outcome
+from orbit.verification.comparisons import at_least, at_most, below, not_applicable
+from orbit.verification.verdict import Contract, Evidence
 
 Array = NDArray[Any]
 Config = dict[str, Any]
@@ -304,34 +305,6 @@ class Evaluator(ABC):
     def compute_exact(self, config: Config) -> dict[str, float | list[float]]:
         """Ground-state energies and the like, by a closed form or an independent method; stored in `exact.json`."""
         return {}
-
-
-# --- builders of evidence ---------------------------------------------------------------------------------------
-
-
-def at_most(check: str, value: float, limit: float, message: str = "", *, flag: bool = False) -> Evidence:
-    """Evidence that passes when `value <= limit`; NaN does not."""
-    return _compared(check, value <= limit, value, limit, message, flag)
-
-
-def at_least(check: str, value: float, limit: float, message: str = "", *, flag: bool = False) -> Evidence:
-    """Evidence that passes when `value >= limit`; NaN does not."""
-    return _compared(check, value >= limit, value, limit, message, flag)
-
-
-def below(check: str, value: float, limit: float, message: str = "", *, flag: bool = False) -> Evidence:
-    """Evidence that passes when `value < limit`; NaN does not."""
-    return _compared(check, value < limit, value, limit, message, flag)
-
-
-def _compared(check: str, holds: Any, value: float, limit: float, message: str, flag: bool) -> Evidence:
-    outcome = Outcome.PASS if bool(holds) else Outcome.FLAG if flag else Outcome.FAIL
-    return Evidence(check=check, outcome=outcome, value=float(value), limit=float(limit), message=message)
-
-
-def not_applicable(check: str, message: str) -> Evidence:
-    """Evidence that a check has nothing to look at, and why."""
-    return Evidence(check=check, outcome=Outcome.NOT_APPLICABLE, message=message)
 
 
 def parameter_tolerances(config: Config) -> dict[str, Tolerance]:
