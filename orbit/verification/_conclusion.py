@@ -29,7 +29,7 @@ def execution_stage(executions: Iterable[Execution], timeout_sec: float) -> Stag
                 check="completes" if passed else str(execution.status),
                 outcome=Outcome.PASS if passed else Outcome.FAIL,
                 value=execution.runtime_sec,
-                limit=timeout_sec,
+                limit=timeout_sec if passed or execution.status is ExecutionStatus.TIMEOUT else None,
                 message=message,
                 run=execution.name,
             )

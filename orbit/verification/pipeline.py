@@ -83,6 +83,7 @@ class _State:
     options: VerifyOptions
     seed: int
     progress: Progress
+    host: dict[str, str | int | float | None] = field(default_factory=capture_host)
     artifact: bytes | None = None
     stages: dict[str, Stage] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
@@ -125,7 +126,6 @@ def verify(
     seed = secrets.randbits(62) if options.seed is None else options.seed
     silent: Progress = lambda line: None  # noqa: E731
     state = _State(solution, task, framework, executor, out_dir, options, seed, progress or silent)
-    host = capture_host()
     _read_artifact(state)
     if state.artifact is not None:
         _check_policy(state, state.artifact)
@@ -134,7 +134,7 @@ def verify(
             _skip(state, "static policy rejected the artifact; --keep-going runs it all the same")
         else:
             _run_and_judge(state)
-    verdict = _conclude(state, host, time.monotonic() - began)
+    verdict = _conclude(state, time.monotonic() - began)
     write_json(out_dir / "verdict.json", verdict)
     return verdict
 
@@ -144,7 +144,7 @@ def _read_artifact(state: _State) -> None:
         with state.solution.open("rb") as stream:
             data = stream.read(MAX_ARTIFACT_BYTES + 1)
     except OSError as error:
-        reason = f"{state.solution}: cannot be read ({error.strerror})"
+        reason = f"{state.solution.absolute()}: cannot be read ({error.strerror})"
         evidence = [Evidence(check="artifact", outcome=Outcome.FAIL, message=reason)]
         state.stages["solving"] = Stage.from_evidence(evidence, FailureMode.AGENT_NO_ARTIFACT)
         return _skip(state, "there is no artifact")
@@ -204,7 +204,7 @@ def _run_stages(state: _State, judge: Judge) -> None:
     untimed += [_later(_run_reference, state, f"perturbed-{k + 1}", c) for k, c in enumerate(perturbed)]
     _run_all(untimed)
     state.stages["execution"] = execution_stage(state.executions.values(), state.task.limits.run_timeout_sec)
-    state.progress("judging")
+    state.progress(f"judging {run.name}")
     replay = None
     if reference_runs:
         paths = tuple(_run_dir(state, f"perturbed-{k + 1}") for k in range(len(perturbed)))
@@ -249,12 +249,13 @@ def _timed_runs(state: _State, judge: Judge) -> tuple[Run, list[Execution], list
 def _summary(state: _State, candidate: Sequence[Execution], reference: Sequence[Execution]) -> Timing:
     used = None if not reference or state.reference is None else hashlib.sha256(state.reference.read_bytes())
     own = None if state.artifact is None else hashlib.sha256(state.artifact).hexdigest()
-    cores = capture_host()["n_cores_allowed"]
+    cores, load = state.host["n_cores_allowed"], state.host["load_before"]
     return timing.summarize(
         candidate,
         reference,
         seed=state.seed,
         n_cores=cores if isinstance(cores, int) else None,
+        load_before=load if isinstance(load, float) else None,
         reference_sha256=None if used is None else used.hexdigest(),
         is_reference=used is not None and used.hexdigest() == own,
     )
@@ -328,8 +329,10 @@ def _run_all(jobs: Sequence[Callable[[], Execution]]) -> None:
 def _judge_probes(state: _State, judge: Judge, probes: Sequence[Probe | JointProbe], full: Run | None) -> Stage:
     evidence: list[Evidence] = []
     for probe in probes:
+        state.progress(f"judging {', '.join(run.name for run in probe.runs)}")
         evidence += judge.compare(probe, [_run_dir(state, run.name) for run in probe.runs])
     if full is not None:
+        state.progress(f"judging {full.name}")
         evidence += judge.judge(OutputFiles(full, _run_dir(state, full.name)))
     if not evidence:
         message = f"contract {state.options.contract} has no probes"
@@ -337,7 +340,7 @@ def _judge_probes(state: _State, judge: Judge, probes: Sequence[Probe | JointPro
     return Stage.from_evidence(evidence, FailureMode.PROBLEM_MISMATCH)
 
 
-def _conclude(state: _State, host: dict[str, str | int | float | None], duration_sec: float) -> Verdict:
+def _conclude(state: _State, duration_sec: float) -> Verdict:
     stages = dict(state.stages)
     stages.setdefault("provenance", Stage.skipped("native calls of the framework are not counted in this run"))
     stages.setdefault(
@@ -358,7 +361,7 @@ def _conclude(state: _State, host: dict[str, str | int | float | None], duration
         stages=stages,
         timing=state.timing,
         sandbox=sandbox,
-        host=host,
+        host=state.host,
         versions={"orbit": __version__, **next((item.versions for item in candidate), {})},
         artifact_sha256=None if state.artifact is None else hashlib.sha256(state.artifact).hexdigest(),
         artifact_name=state.solution.name,

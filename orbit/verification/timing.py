@@ -15,6 +15,9 @@ N_RESAMPLES = 10_000
 UNSTABLE_SPREAD = 0.2
 """Relative spread of the pair ratios from which a measurement is called unstable."""
 
+BUSY_SHARE = 0.5
+"""Load per core, before anything runs, from which others disturb the times."""
+
 
 def order(pair: int) -> tuple[Turn, Turn]:
     """Who runs first in a pair: ABBA, so that a drift of the machine cancels."""
@@ -37,6 +40,7 @@ def summarize(
     *,
     seed: int,
     n_cores: int | None,
+    load_before: float | None,
     reference_sha256: str | None,
     is_reference: bool,
 ) -> Timing:
@@ -47,6 +51,7 @@ def summarize(
         reference: the runs paired with them; empty where the task has no reference.
         seed: of the bootstrap.
         n_cores: cores that both could use.
+        load_before: processes that kept the machine busy before anything ran.
         reference_sha256: of the reference.
         is_reference: whether the artifact is the reference itself, byte for byte.
     """
@@ -61,6 +66,8 @@ def summarize(
             f"the pair ratios spread from {min(ratios):.2f} to {max(ratios):.2f}; "
             "repeat on a quiet machine or with more --pairs"
         )
+    if n_cores and load_before is not None and load_before > BUSY_SHARE * n_cores:
+        warnings.append(f"the machine was busy before the measurement (load {load_before:g} on {n_cores} cores)")
     if is_reference and slowdown is not None:
         warnings.append(f"the artifact is the reference itself: its slowdown is {abs(slowdown - 1):.1%} away from 1")
     return Timing(

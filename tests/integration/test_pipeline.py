@@ -136,7 +136,7 @@ def test_a_solution_that_is_honest_only_below_a_size_fails_at_full_size(toy, tmp
 def test_a_missing_file_gets_a_verdict(toy, tmp_path):
     verdict = verified(toy, tmp_path / "nothing.py", tmp_path / "out")
     assert (verdict.validity, verdict.failure_mode) == (Validity.INVALID, FailureMode.AGENT_NO_ARTIFACT)
-    assert "cannot be read" in verdict.summary
+    assert f"{tmp_path / 'nothing.py'}: cannot be read" in verdict.summary
 
 
 def test_a_rejected_artifact_does_not_run(toy, tmp_path):

@@ -11,12 +11,13 @@ def runs(role, seconds):
     ]
 
 
-def summary(mine, theirs, *, is_reference=False):
+def summary(mine, theirs, *, is_reference=False, load_before=0.1):
     return summarize(
         runs("candidate", mine),
         runs("reference", theirs),
         seed=1,
         n_cores=2,
+        load_before=load_before,
         reference_sha256="0" * 64,
         is_reference=is_reference,
     )
@@ -51,3 +52,8 @@ def test_an_unstable_measurement_says_so_with_a_next_step():
 
 def test_a_reference_against_itself_says_how_near_to_one():
     assert any("3.0% away from 1" in line for line in summary([1.03], [1.0], is_reference=True).warnings)
+
+
+def test_a_busy_machine_is_mentioned():
+    assert summary([1.0], [1.0], load_before=1.0).warnings == []
+    assert "load 6.5 on 2 cores" in summary([1.0], [1.0], load_before=6.5).warnings[0]
