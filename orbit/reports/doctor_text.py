@@ -22,7 +22,7 @@ def render_report(report: Report) -> Text:
     for finding in report.findings:
         mark, style = _MARKS[finding.level]
         lines.append(
-            Text(f"{mark}  ", style).append(f"{finding.name:<{width}}  ", "bold").append(printable(finding.message))
+            Text.assemble((f"{mark}  ", style), (f"{finding.name:<{width}}  ", "bold"), printable(finding.message))
         )
         if finding.fix:
             lines.append(Text(" " * (width + 6)).append(f"fix: {finding.fix}", "cyan"))

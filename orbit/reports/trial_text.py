@@ -62,7 +62,7 @@ def _section(view: TrialView, name: Section, *, full: bool) -> Text:
     if name == "verdict" and view.verdict is not None:
         return render_verdict(view.verdict, view.verdict_path, verbose=full)
     reason = printable(view.missing.get(name, "nothing is kept")).replace("\n", " ")
-    return Text(name.capitalize(), "bold").append(f"  none: {reason}", "dim")
+    return Text.assemble((name.capitalize(), "bold"), (f"  none: {reason}", "dim"))
 
 
 # --- who, what and how it ended --------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def _section(view: TrialView, name: Section, *, full: bool) -> Text:
 def _head(trial: TrialRecord) -> Text:
     from rich.text import Text
 
-    line = Text(f" {trial.validity.value.upper()} ", VALIDITY_STYLES[trial.validity])
+    line = Text.assemble((f" {trial.validity.value.upper()} ", VALIDITY_STYLES[trial.validity]))
     line.append(f" ({trial.failure_mode.value})" if trial.failure_mode is not None else "", "bold red")
     line.append(f"  {printable(trial.name)}", "bold")
     agent = [f"{trial.agent} {trial.agent_version or ''}".strip(), trial.model or ""]
@@ -135,7 +135,7 @@ def _listed(parts: list[str]) -> str:
 def _labelled(label: str, text: str) -> Text:
     from rich.text import Text
 
-    return Text(f"{label:<{_LABEL_WIDTH}}", "bold").append(printable(text).replace("\n", " "))
+    return Text.assemble((f"{label:<{_LABEL_WIDTH}}", "bold"), printable(text).replace("\n", " "))
 
 
 # --- what was done ---------------------------------------------------------------------------------------------
@@ -146,7 +146,9 @@ def _transcript(transcript: Transcript, *, full: bool) -> Text:
 
     who = printable(f"{transcript.agent} {transcript.version}".strip())
     lines = [
-        Text("Transcript", "bold").append(f"  {count(len(transcript.steps), 'step')} of {who or 'an agent'}", "dim")
+        Text.assemble(
+            ("Transcript", "bold"), (f"  {count(len(transcript.steps), 'step')} of {who or 'an agent'}", "dim")
+        )
     ]
     for step in transcript.steps:
         lines += _step(step, full=full)
@@ -160,7 +162,7 @@ def _transcript(transcript: Transcript, *, full: bool) -> Text:
 def _step(step: TranscriptStep, *, full: bool) -> list[Text]:
     from rich.text import Text
 
-    title = Text(f"{step.number:>4}  ", "bold").append(f"{printable(step.source)}  ", "bold cyan")
+    title = Text.assemble((f"{step.number:>4}  ", "bold"), (f"{printable(step.source)}  ", "bold cyan"))
     known = [] if step.since_start_sec is None else [f"+{seconds(max(step.since_start_sec, 0.0))}"]
     if step.source == "agent" and step.input_tokens is not None:
         known.append(f"{step.input_tokens:,} tokens sent, {step.output_tokens or 0:,} received so far")
@@ -184,7 +186,9 @@ def _action(action: Action, *, full: bool) -> list[Text]:
         verb = "writes" if action.kind is ActionKind.WRITE else "reads" if action.kind is ActionKind.READ else "uses"
         tool = printable(action.tool).replace("\n", " ")
         what = f"{files}  ({tool})" if files else tool
-        lines.append(Text(f"    {verb} ", "bold").append(what, "yellow" if action.kind is ActionKind.WRITE else ""))
+        lines.append(
+            Text.assemble((f"    {verb} ", "bold"), (what, "yellow" if action.kind is ActionKind.WRITE else ""))
+        )
         lines += _block(action.text, "write", "green" if action.kind is ActionKind.WRITE else "dim", full=full)
     lines += _block(action.output or "", "output", "dim", full=full, prefix=f"{_TEXT_OF_STEP}| ")
     if action.output is None:
@@ -208,12 +212,12 @@ def _block(
         n_tail = limit // 3
         head, tail = lines[: limit - n_tail], lines[len(lines) - n_tail :]
         n_cut = len(lines) - len(head) - len(tail)
-    shown = [Text(prefix, "dim").append(_short(line, full=full), style) for line in head]
+    shown = [Text.assemble((prefix, "dim"), (_short(line, full=full), style)) for line in head]
     if first != _TEXT_OF_STEP:
-        shown[0] = Text(first, "bold green").append(_short(head[0], full=full), style)
+        shown[0] = Text.assemble((first, "bold green"), (_short(head[0], full=full), style))
     if n_cut:
         shown.append(Text(f"{prefix}... {count(n_cut, 'line')} cut (--full shows them)", "dim italic"))
-    return shown + [Text(prefix, "dim").append(_short(line, full=full), style) for line in tail]
+    return shown + [Text.assemble((prefix, "dim"), (_short(line, full=full), style)) for line in tail]
 
 
 def _lines(text: str) -> list[str]:
@@ -234,12 +238,14 @@ def _artifact(artifact: Artifact, *, full: bool) -> Text:
 
     lines = printable(artifact.source.replace("\r\n", "\n")).removesuffix("\n").split("\n")
     shown = lines if full else [_short(line, full=False) for line in lines[: MAX_LINES["artifact"]]]
-    title = Text("Artifact", "bold").append(f"  {printable(str(artifact.path))}  {count(len(lines), 'line')}", "dim")
+    title = Text.assemble(
+        ("Artifact", "bold"), (f"  {printable(str(artifact.path))}  {count(len(lines), 'line')}", "dim")
+    )
     # The 16 colours of the terminal suit dark and light ones.
     code = Syntax("", "python", theme="ansi_dark", background_color="default").highlight("\n".join(shown))
     width = len(str(len(lines)))
     numbered = [
-        Text(f"{number:>{width}}  ", "dim").append_text(line)
+        Text.assemble((f"{number:>{width}}  ", "dim"), line)
         for number, line in enumerate(code.split("\n", allow_blank=True)[: len(shown)], 1)
     ]
     if len(lines) > len(shown):

@@ -41,7 +41,9 @@ def render_trials(trials: Sequence[TrialRecord], run_dir: Path) -> Group:
             seconds(trial.verification_sec),
         )
         style = "red" if trial.validity in (Validity.INVALID, Validity.ERROR) else "dim"
-        lines.append(Text(f"{trial.name}: ", "bold").append(printable(trial.summary) or trial.ending.value, style))
+        lines.append(
+            Text.assemble((f"{trial.name}: ", "bold"), (printable(trial.summary) or trial.ending.value, style))
+        )
         if trial.verdict_path is not None:
             lines.append(Text(f"  {run_dir / trial.verdict_path}"))
     n_fine = sum(trial.validity in (Validity.VALID, Validity.PROVISIONAL) for trial in trials)

@@ -59,7 +59,7 @@ def _headline(verdict: Verdict) -> Text:
     from rich.text import Text
 
     reason = f" ({verdict.failure_mode.value})" if verdict.failure_mode is not None else ""
-    line = Text(f" {verdict.validity.value.upper()} ", VALIDITY_STYLES[verdict.validity])
+    line = Text.assemble((f" {verdict.validity.value.upper()} ", VALIDITY_STYLES[verdict.validity]))
     line.append(reason, "bold red")
     return line.append(f"  {verdict.task} · {verdict.framework} · {verdict.contract.value}", "bold")
 
@@ -167,7 +167,7 @@ def _surroundings(verdict: Verdict) -> list[Text]:
 def _labelled(label: str, text: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(f"{label:<{_LABEL_WIDTH}}", "bold").append(text, style)
+    return Text.assemble((f"{label:<{_LABEL_WIDTH}}", "bold"), (text, style))
 
 
 def exit_code(verdict: Verdict) -> int:

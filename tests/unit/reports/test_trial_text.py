@@ -149,6 +149,13 @@ def test_nothing_that_an_agent_wrote_drives_the_terminal_or_uses_markup(tmp_path
     assert not {"\x07", "\u202e"} & set(coloured)
 
 
+def test_the_style_of_a_label_ends_with_it(tmp_path: Path) -> None:
+    text = shown(write_run(tmp_path / "run", trajectory=make_trajectory(*STEPS)), terminal=True)
+    assert "\x1b[1mAgent     \x1b[0mcodex" in text
+    assert "\x1b[1mTime      \x1b[0m12.3 s" in text
+    assert f"\x1b[1;30;43m PROVISIONAL \x1b[0m\x1b[1m  {NAME}\x1b[0m" in text
+
+
 def test_hostile_reasons_stay_on_their_line(tmp_path: Path) -> None:
     run_dir = write_run(tmp_path / "run", verdict_path=None, summary=f"a\nb {HOSTILE}")
     text = shown(run_dir, "verdict")
