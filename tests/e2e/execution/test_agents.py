@@ -2,16 +2,15 @@
 
 import pytest
 
-from orbit.execution.agents import AgentSpec
-from orbit.execution.jobs import Cell, JobPlan, run_job
+from orbit.execution.jobs import Cell
 from orbit.execution.outcomes import Disposition, Ending
 from orbit.verification.verdict import FailureMode, Validity
-from tests.e2e.endpoint import Failure, ScriptedEndpoint, Turn, Usage, total_usage
+from tests.e2e.endpoint import Failure, Turn, Usage, total_usage
+from tests.e2e.execution.agent_trials import KEY, KEY_VARIABLE, run_agent
 from tests.unit.execution.test_jobs import JUDGES
 
 pytestmark = pytest.mark.e2e
 
-KEY = "canary-key-4711"
 WRITE = Turn(command="echo '# good' > /app/solution.py", usage=Usage(input=1000, cached=200, output=50))
 DONE = Turn(text="Done.", usage=Usage(input=100, cached=1200, output=20))
 FAIL = Turn(failure=Failure(status=500))
@@ -19,34 +18,22 @@ FAIL = Turn(failure=Failure(status=500))
 
 @pytest.fixture
 def solve(data, tmp_path, engine, monkeypatch):
-    """Runs one trial of an agent on a script and returns its record; the key must be nowhere in what is left."""
-    monkeypatch.setenv("ORBIT_TEST_MODEL_KEY", KEY)
+    """Runs one trial of an agent on a script and returns its record."""
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
     toml = data / "tasks" / "tiny" / "01-copy" / "task.toml"
     toml.write_text(toml.read_text().replace("timeout_sec = 60", "timeout_sec = 300"))
 
     def run(agent, turns, *, timeout_sec=None, max_retries=0):
-        with ScriptedEndpoint(turns, repeat_last=turns[-1] is FAIL, key=KEY) as endpoint:
-            claude = agent == "claude-code"
-            spec = AgentSpec(
-                agent,
-                model="anthropic/claude-sonnet-4-5" if claude else "openai/gpt-5.5",
-                base_url=endpoint.anthropic_url if claude else endpoint.openai_url,
-                key_variable="ORBIT_TEST_MODEL_KEY",
-                timeout_sec=timeout_sec,
-            )
-            plan = JobPlan(
-                cells=(Cell("tiny/01", "tensorcircuit"),),
-                agent=spec,
-                out_dir=tmp_path / "run",
-                environment="docker",
-                judge=f"{JUDGES}:by_content",
-                max_retries=max_retries,
-            )
-            outcome = run_job(plan, print)
-        for path in (tmp_path / "run").rglob("*"):
-            if path.is_file():
-                assert KEY.encode() not in path.read_bytes(), path
-        (trial,) = outcome.trials
+        trial, _ = run_agent(
+            agent,
+            turns,
+            tmp_path / "run",
+            Cell("tiny/01", "tensorcircuit"),
+            timeout_sec=timeout_sec,
+            repeat_last=turns[-1] is FAIL,
+            judge=f"{JUDGES}:by_content",
+            max_retries=max_retries,
+        )
         return trial
 
     return run
