@@ -18,19 +18,26 @@ from orbit import assembly
 from orbit.environments import environment_python
 from orbit.errors import OrbitError
 from orbit.frameworks import REFERENCE_FRAMEWORK, all_frameworks, find_framework
-from orbit.tasks import Task
+from orbit.records import read_record
+from orbit.reports.checks import joint_configs
+from orbit.tasks import SHARED_STATEMENT, ExactReferences, Task
 from orbit.verification import exact
 from orbit.verification.evaluator import Config, Evaluator
 from orbit.verification.mutants import MutantTable, WarmWorker, load_mutants, source_of
+from orbit.verification.pipeline import VerifyOptions
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 MIN_MUTANTS = 8
+COPIED_LINES, COPIED_CHARACTERS = 3, 60
+"""So many lines of the judge in a row, that long together, are no coincidence."""
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 EXACT_LIMIT = 1e-7
 """Regenerated exact references agree to this; Lanczos is converged to 1e-10 of the energy."""
 REQUIRED_FILES = (
     "task.toml",
     "instruction.md",
-    "environment",
+    "environment/Dockerfile",
+    "tests/test.sh",
     "tests/evaluator.py",
     "tests/oracle.py",
     "tests/exact.json",
@@ -104,6 +111,22 @@ def _statement_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
         for word in {framework.name, framework.title, framework.package, framework.import_name}:
             if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE):
                 yield f"{task.instruction_path}: names the framework {word}; statements are framework-neutral"
+    yield from _probe_gaps(task, evaluator)
+
+
+def _probe_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
+    """Numbers of small probes, and of the runs of a joint one, that are not those that are made."""
+    shared = task.directory.parent / SHARED_STATEMENT
+    said = re.search(r"\*Small probes\*, (\w+) by default", task.instruction())
+    made = NUMBERS[VerifyOptions().n_probes]
+    if said and said[1] != made:
+        yield f"{shared}: says that {said[1]} small probes are made by default; it is {made}"
+    joint = len(joint_configs(task, evaluator, dict(task.config), np.random.default_rng(0)))
+    runs = re.search(r"made of (\w+) runs", task.instruction_path.read_text())
+    if joint and (runs is None or runs[1] != NUMBERS[joint]):
+        yield f"{task.instruction_path}: the small probe is not said to be made of {NUMBERS[joint]} runs"
+    if runs and not joint:
+        yield f"{task.instruction_path}: describes a small probe made of {runs[1]} runs; they are single runs"
 
 
 def _contract_gaps(task: Task, evaluator: Evaluator) -> Iterator[str]:
@@ -127,8 +150,24 @@ def _mutant_gaps(task: Task) -> Iterator[str]:
 
 
 def _leaks(task: Task) -> Iterator[str]:
-    """Files of the judge that would reach an agent."""
-    secrets = {path.name for path in (task.directory / "tests").iterdir()} - {"test.sh", "__pycache__"}
+    """What would reach an agent of the judge: whole files, lines of them, exact values."""
+    tests = task.directory / "tests"
+    secrets = [path for path in sorted(tests.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    secrets = [path for path in secrets if path.name != "test.sh"]
+    texts = _texts_for_agents(task)
+    for name, text in texts.items():
+        for path in secrets:
+            if Path(name).name == path.name:
+                yield f"{name}: would be staged where an agent can read it"
+            elif any(passage in text for passage in _passages(path.read_text(errors="replace"))):
+                yield f"{name}: would show an agent lines of {path.relative_to(task.directory)}"
+        for answer in sorted({json.dumps(value) for value in _stored_values(task)}):
+            if answer in text:
+                yield f"{name}: would tell an agent the exact value {answer}"
+
+
+def _texts_for_agents(task: Task) -> dict[str, str]:
+    """Every file of the staged task, and the build context of the stand-in image, by name."""
     with tempfile.TemporaryDirectory(prefix="orbit-lint-") as directory:
         staged = assembly.stage(
             task,
@@ -136,30 +175,41 @@ def _leaks(task: Task) -> Iterator[str]:
             contract=Contract.ORBIT_2,
             target=Path(directory) / "task",
             environment=assembly.EnvironmentSpec(),
-        )
-        texts = {path: path.read_bytes() for path in sorted(staged.directory.rglob("*")) if path.is_file()}
-    answers = {json.dumps(value).encode() for value in _stored_values(task)}
-    for path, data in texts.items():
-        if path.name in secrets:
-            yield f"{path.name}: would be staged where an agent can read it"
-        for answer in answers:
-            if answer in data:
-                yield f"{path.name}: would tell an agent the exact value {answer.decode()}"
+        ).directory
+        found = {path.relative_to(staged).as_posix(): path for path in staged.rglob("*")}
+        found |= {path.relative_to(task.directory).as_posix(): path for path in task.directory.glob("environment/**/*")}
+        return {name: path.read_text(errors="replace") for name, path in sorted(found.items()) if path.is_file()}
+
+
+def _passages(text: str) -> Iterator[str]:
+    """All runs of a few lines that are long enough to be recognized."""
+    lines = text.splitlines()
+    for start in range(len(lines) - COPIED_LINES + 1):
+        passage = "\n".join(lines[start : start + COPIED_LINES])
+        if len(passage) >= COPIED_CHARACTERS:
+            yield passage
 
 
 def _stored_values(task: Task) -> list[float]:
     """Exact values with enough digits to be recognized."""
-    entries = json.loads(task.exact_path.read_text())["entries"]
-    flat = [np.ravel(value).tolist() for entry in entries for value in entry["values"].values()]
+    entries = read_record(task.exact_path, ExactReferences).entries
+    flat = [np.ravel(value).tolist() for entry in entries for value in entry.values.values()]
     return [value for values in flat for value in values if len(repr(value)) > 8]
+
+
+def _exact(task: Task) -> Evidence:
+    again = f"python -m orbit.verification.exact {task.name}"
+    if not read_record(task.exact_path, ExactReferences).entries:
+        return _failed("exact", f"{task.exact_path}: has no entries; make it with {again}")
+    apart = exact.distance(task)
+    outcome = Outcome.PASS if apart <= EXACT_LIMIT else Outcome.FAIL
+    message = "" if outcome is Outcome.PASS else f"{task.exact_path}: does not regenerate; make it with {again}"
+    return Evidence(check="exact", outcome=outcome, value=apart, limit=EXACT_LIMIT, message=message)
 
 
 def _deep(task: Task, progress: Progress) -> list[Evidence]:
     progress(f"{task.id}: regenerating exact references")
-    apart = exact.distance(task)
-    outcome = Outcome.PASS if apart <= EXACT_LIMIT else Outcome.FAIL
-    message = "" if outcome is Outcome.PASS else f"{task.exact_path}: does not regenerate"
-    evidence = [Evidence(check="exact", outcome=outcome, value=apart, limit=EXACT_LIMIT, message=message)]
+    evidence = [_exact(task)]
     with WarmWorker(environment_python(find_framework(REFERENCE_FRAMEWORK), progress=progress)) as worker:
         table = MutantTable(task, worker)
         for run in ("probe", "full-probe"):

@@ -189,21 +189,26 @@ def _judged(evaluator: Evaluator, run: Run, contract: Contract, number: int) -> 
 
 def _small_probes(task: Task, evaluator: Evaluator, defaults: Config) -> Iterator[_Rehearsal]:
     rng = np.random.default_rng(0)
-    oracle = copy.copy(task.load_oracle())
-    vars(oracle)["mutations"] = ()  # so that any draw of a joint probe is sharp enough
-    joint = evaluator.draw_joint_probe(dict(defaults), oracle, rng)
+    joint = joint_configs(task, evaluator, defaults, rng)
     runs = tuple(Run(RunKind.PROBE, f"probe-{number + 1}", config) for number, config in enumerate(joint))
     for number in range(len(SCALES)):
         stage = _Stage(evaluator, number)
         if runs:
             outputs = [stage.results(run.config) for run in runs]
-            evidence = probes.compare_joint(stage.evaluator, oracle, JointProbe(runs), outputs, rng)
+            evidence = probes.compare_joint(stage.evaluator, task.load_oracle(), JointProbe(runs), outputs, rng)
             yield _Rehearsal(runs[0].config, outputs[0], evidence)
         else:
             config = evaluator.draw_probe(dict(defaults), rng, evaluator.probe_steps[number])
             made_up = stage.results(config)
             probe = Probe(Run(RunKind.PROBE, "probe", config), made_up, {}, 0, 1)
             yield _Rehearsal(config, made_up, probes.compare(stage.evaluator, probe, made_up))
+
+
+def joint_configs(task: Task, evaluator: Evaluator, defaults: Config, rng: np.random.Generator) -> list[Config]:
+    """The runs of a joint probe that need not tell wrong solutions from right ones; none where probes are single."""
+    oracle = copy.copy(task.load_oracle())
+    vars(oracle)["mutations"] = ()
+    return evaluator.draw_joint_probe(dict(defaults), oracle, rng)
 
 
 class _Stage:
