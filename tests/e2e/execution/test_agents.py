@@ -4,6 +4,7 @@ import pytest
 
 from orbit.execution.jobs import Cell
 from orbit.execution.outcomes import Disposition, Ending
+from orbit.reports.trial import load_trial
 from orbit.verification.verdict import FailureMode, Validity
 from tests.e2e.endpoint import Failure, Turn, Usage, total_usage
 from tests.e2e.execution.agent_trials import KEY, KEY_VARIABLE, run_agent
@@ -55,11 +56,13 @@ def test_an_agent_solves_and_every_token_is_counted(solve, agent):
     assert trial.agent_version not in (None, "unknown")
 
 
-def test_an_artifact_left_by_a_stopped_agent_is_judged(solve):
+def test_an_artifact_left_by_a_stopped_agent_is_judged(solve, tmp_path):
     trial = solve("codex", [WRITE, *[Turn(command="sleep 500")] * 9], timeout_sec=60)
     assert (trial.ending, trial.disposition) == (Ending.AGENT_TIMEOUT, Disposition.JUDGE)
     assert trial.reward == 1
     assert trial.solving_sec < 90
+    transcript = load_trial(tmp_path / "run").transcript
+    assert transcript.steps[-1].actions[-1].text == "sleep 500", "what it did until it was stopped is kept"
 
 
 def test_an_agent_that_writes_nothing_failed(solve):
