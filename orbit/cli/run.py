@@ -33,14 +33,30 @@ def command(
     agent_timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Time limit of solving, instead of the task's.")
     ] = None,
+    agent_version: Annotated[
+        str | None, typer.Option(metavar="PIN", help="Version of the agent's program; another one is refused.")
+    ] = None,
+    agent_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of harbor's adapter; may be repeated.")
+    ] = None,
     environment: Annotated[
-        str, typer.Option(help="Where solving happens: local, docker, or one of harbor's.")
+        str, typer.Option(help="Where solving happens: local, docker, podman, or one of harbor's.")
     ] = "local",
+    cpus: Annotated[int | None, typer.Option(min=1, help="Cores, instead of the task's.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(min=1, help="MiB of memory, instead of the task's.")] = None,
+    storage_mb: Annotated[int | None, typer.Option(min=1, help="MiB of disk, instead of the task's.")] = None,
+    run_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time limit of one run of the artifact.")
+    ] = None,
+    verification_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time limit of judging, all runs together.")
+    ] = None,
     variant: Annotated[str | None, typer.Option(help="Prompt variant of the framework.")] = None,
     contract: Annotated[
         Literal["orbit-2", "orbit-q-1"], typer.Option(help="Version of the task interface to judge under.")
     ] = "orbit-2",
     attempts: Annotated[int, typer.Option(min=1, help="Trials per task and framework.")] = 1,
+    retries: Annotated[int, typer.Option(min=0, help="Of a trial that the harness or the endpoint broke.")] = 1,
     concurrency: Annotated[int, typer.Option(min=1, help="Trials at once; more than one disturbs the timing.")] = 1,
     pairs: Annotated[int, typer.Option(min=0, help="Paired runs with the reference per trial.")] = 1,
     probes: Annotated[int, typer.Option(min=0, help="Small random configurations per trial.")] = 2,
@@ -59,8 +75,10 @@ def command(
 
     Exit code 0: every trial is valid or provisional; 1: one is invalid; 2: usage, set-up, or one could not be judged.
     """
+    from orbit.execution.agent_options import parse_agent_options
     from orbit.execution.agents import AgentSpec
     from orbit.execution.jobs import Cell, JobPlan
+    from orbit.execution.limits import Overrides
     from orbit.run_directory import run_directory
     from orbit.verification.verdict import Contract
 
@@ -68,12 +86,21 @@ def command(
     plan = JobPlan(
         cells=cells,
         agent=AgentSpec(
-            agent, model=model, effort=effort, base_url=base_url, key_variable=key_variable, timeout_sec=agent_timeout
+            agent,
+            model=model,
+            effort=effort,
+            options=parse_agent_options(agent_option or []),
+            key_variable=key_variable,
+            base_url=base_url,
+            timeout_sec=agent_timeout,
+            version=agent_version,
         ),
         out_dir=run_directory("run", out),
         environment=environment,
         attempts=attempts,
         n_concurrent=concurrency,
+        max_retries=retries,
+        limits=Overrides(cpus, memory_mb, storage_mb, run_timeout, verification_timeout),
         verify_options={"n_pairs": pairs, "n_probes": probes},
         allow_unsandboxed=allow_unsandboxed,
     )

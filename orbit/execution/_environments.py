@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from orbit.assembly import EnvironmentSpec
-from orbit.errors import UsageError
+from orbit.errors import SetupError, UsageError
 from orbit.execution import orphans
 from orbit.execution._roots import bubblewrap
 from orbit.execution.agents import AgentSpec
+from orbit.execution.limits import Capacity
+from orbit.execution.trials import LimitsRecord
+from orbit.host import memory_allowed_bytes, n_cores_allowed
 
 if TYPE_CHECKING:
     from harbor.models.trial.config import EnvironmentConfig
 
     from orbit.frameworks import Framework
-    from orbit.tasks import Task
+    from orbit.images import ImageInfo
 
 Progress = Callable[[str], None]
 
 _MEMORY_SHARE = 0.9
-"""Of the engine's memory that a container may have at most; the rest keeps the machine alive."""
+"""Of the machine's memory that a trial may have at most; the rest keeps the machine alive."""
 
 _STOP_AGENT = "pkill -KILL -u agent; true"
 """An agent that ran out of time goes on writing, since harbor only ends its own side of the connection."""
@@ -48,7 +53,15 @@ class EnvironmentChoice(ABC):
     """One kind of environment."""
 
     @abstractmethod
-    def for_cell(self, task: Task, framework: Framework, agent: AgentSpec) -> CellEnvironment:
+    def capacity(self) -> Capacity:
+        """What the machine has that trials run on.
+
+        Raises:
+            SetupError: it cannot be asked.
+        """
+
+    @abstractmethod
+    def for_cell(self, framework: Framework, agent: AgentSpec, limits: LimitsRecord) -> CellEnvironment:
         """Where a cell runs.
 
         Raises:
@@ -77,10 +90,15 @@ class LocalChoice(EnvironmentChoice):
 
     allow_unsandboxed: bool = False
 
-    def for_cell(self, task: Task, framework: Framework, agent: AgentSpec) -> CellEnvironment:
+    def capacity(self) -> Capacity:
+        """What this process may use."""
+        memory_mb = int(_MEMORY_SHARE * memory_allowed_bytes() / 2**20)
+        return Capacity(cpus=n_cores_allowed(), memory_mb=memory_mb, storage_mb=_disk_mb(Path.cwd()))
+
+    def for_cell(self, framework: Framework, agent: AgentSpec, limits: LimitsRecord) -> CellEnvironment:
         """A trusted agent needs no network, and bubblewrap can take it away."""
         confined = bubblewrap() is not None and agent.is_trusted
-        return CellEnvironment(EnvironmentSpec(kind="local", can_enforce_no_network=confined))
+        return CellEnvironment(EnvironmentSpec(kind="local", can_enforce_no_network=confined, **_of_spec(limits)))
 
     def prepare(self, frameworks: Sequence[Framework], report: Progress) -> None:
         """Make the frameworks' virtual environments."""
@@ -103,24 +121,28 @@ class LocalChoice(EnvironmentChoice):
 class DockerChoice(EnvironmentChoice):
     """The Docker engine that the `docker` command reaches, with our images."""
 
-    def for_cell(self, task: Task, framework: Framework, agent: AgentSpec) -> CellEnvironment:
-        """The framework's image, resources clamped to what the engine has."""
+    def capacity(self) -> Capacity:
+        """What the engine's machine has."""
+        return _engine_capacity()
+
+    def for_cell(self, framework: Framework, agent: AgentSpec, limits: LimitsRecord) -> CellEnvironment:
+        """The framework's image, with the agent's program at the version that was asked for."""
         from orbit.images import check_image
 
         image = check_image(framework)
-        cpus, memory_mb, warnings = self._clamp(task)
+        _check_agent(agent, framework, image)
         spec = EnvironmentSpec(
             kind="docker",
             image=image.name,
             can_enforce_no_network=True,
             can_enforce_allowlist=self._can_confine(agent),
             allowed_hosts=agent.model_hosts,
-            cpus=cpus,
-            memory_mb=memory_mb,
             agent_user="agent",
             collect_commands=(_STOP_AGENT,),
+            **_of_spec(limits),
         )
-        return CellEnvironment(spec, image.image_id, warnings)
+        unlimited = f"environment docker does not limit disk use to {limits.storage_mb} MiB"
+        return CellEnvironment(spec, image.image_id, (unlimited,))
 
     def prepare(self, frameworks: Sequence[Framework], report: Progress) -> None:
         """Take down what earlier runs left; the images were checked when the cells were staged."""
@@ -139,17 +161,6 @@ class DockerChoice(EnvironmentChoice):
         """Take down what is still there of this run."""
         orphans.remove_orphans(report, run_id)
 
-    def _clamp(self, task: Task) -> tuple[int, int, tuple[str, ...]]:
-        """Cores and MiB for the task's containers, and what a reader of the records must know about them."""
-        n_cpus, memory_bytes = _engine_capacity()
-        limits, warnings = task.limits, []
-        cpus, memory_mb = min(limits.cpus, n_cpus), min(limits.memory_mb, int(_MEMORY_SHARE * memory_bytes / 2**20))
-        if cpus < limits.cpus:
-            warnings.append(f"{cpus} cores instead of {limits.cpus}: the engine has no more")
-        if memory_mb < limits.memory_mb:
-            warnings.append(f"{memory_mb} MiB of memory instead of {limits.memory_mb}: the engine has no more")
-        return cpus, memory_mb, tuple(warnings)
-
     def _can_confine(self, agent: AgentSpec) -> bool:
         """Whether harbor's sidecar can hold the agent to its endpoint; it needs images from a public registry."""
         if agent.is_trusted or agent.endpoint_is_local or not agent.knows_its_hosts:
@@ -159,17 +170,45 @@ class DockerChoice(EnvironmentChoice):
         return bool(OrbitDockerEnvironment._egress_control_kernel_support())
 
 
+def _of_spec(limits: LimitsRecord) -> dict[str, Any]:
+    """The limits by the names that a staged task has for them; the time of a run is the verification's affair."""
+    resources = {name: getattr(limits, name) for name in ("cpus", "memory_mb", "storage_mb")}
+    return {**resources, "verifier_timeout_sec": limits.verification_timeout_sec}
+
+
+def _check_agent(agent: AgentSpec, framework: Framework, image: ImageInfo) -> None:
+    """Refuse an image whose agent program is another version than asked for.
+
+    Raises:
+        SetupError: it is; the text names the command that rebuilds it.
+    """
+    if not agent.is_preinstalled or agent.version is None:
+        return
+    there = image.agents.get(agent.name, "none")
+    if there != agent.version:
+        raise SetupError(
+            f"--agent-version {agent.version}: {image.name} has {agent.name} {there}; set its version in "
+            f"images/agents.toml and run `orbit images build {framework.name}`"
+        )
+
+
+def _disk_mb(directory: Path) -> int:
+    """Size of the disk that a directory is on; what is free on it changes by the minute."""
+    return shutil.disk_usage(directory).total // 2**20
+
+
 @functools.cache
-def _engine_capacity() -> tuple[int, int]:
-    """Cores and bytes of memory of the machine that the engine runs on.
+def _engine_capacity() -> Capacity:
+    """What the machine has that the engine runs on; its disk only if that is this one's.
 
     Raises:
         SetupError: no engine answers.
     """
-    from orbit.images import _engine
+    from orbit.images import ask_engine
 
-    n_cpus, memory_bytes = _engine.ask("info", "--format", "{{.NCPU}} {{.MemTotal}}").split()
-    return int(n_cpus), int(memory_bytes)
+    n_cpus, memory_bytes, root = ask_engine("info", "--format", "{{.NCPU}} {{.MemTotal}} {{.DockerRootDir}}").split()
+    storage_mb = _disk_mb(Path(root)) if Path(root).is_dir() else None
+    return Capacity(cpus=int(n_cpus), memory_mb=int(_MEMORY_SHARE * int(memory_bytes) / 2**20), storage_mb=storage_mb)
 
 
 def choose_environment(name: str, *, allow_unsandboxed: bool = False) -> EnvironmentChoice:

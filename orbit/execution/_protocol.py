@@ -28,7 +28,8 @@ class VerificationRequest(_Message):
         out_dir: receives `verdict.json` and the runs.
         judge: `module:function` called as `judge(request, executor, progress)`, returning the verdict.
         bridged: ask the parent to execute each run, instead of executing it here.
-        memory_mb: of the environment, where it has less than the task would allow.
+        memory_mb, run_timeout_sec: of one run, instead of the task's limits.
+        n_cores: that a run may use, where they are fewer than the environment has.
     """
 
     solution: Path
@@ -40,6 +41,8 @@ class VerificationRequest(_Message):
     judge: str
     bridged: bool = False
     memory_mb: int | None = None
+    run_timeout_sec: float | None = None
+    n_cores: int | None = None
 
 
 class Progress(_Message):

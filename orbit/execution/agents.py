@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from orbit.errors import SetupError, UsageError
+from orbit.execution.agent_options import refuse_secrets
 from orbit.execution.trials import AgentRecord
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ _UNKNOWN_HOSTS = ("the model endpoint",)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
+def _without_user(url: str) -> str:
+    """The address without a name and password before its host."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
 @dataclass(frozen=True)
 class AgentSpec:
     """An agent and how it is configured.
@@ -56,6 +63,7 @@ class AgentSpec:
         key_variable: the environment variable with the model's key; only its name is ever written down.
         base_url: another endpoint than the provider's.
         timeout_sec: for solving, instead of the task's.
+        version: of the agent's program; an image that carries another one is refused.
     """
 
     name: str
@@ -65,6 +73,7 @@ class AgentSpec:
     key_variable: str | None = None
     base_url: str | None = None
     timeout_sec: float | None = None
+    version: str | None = None
 
     @property
     def copies_a_file(self) -> bool:
@@ -75,6 +84,11 @@ class AgentSpec:
     def is_trusted(self) -> bool:
         """Whether it runs nothing of a third party."""
         return self.copies_a_file or self.name == NOP
+
+    @property
+    def is_preinstalled(self) -> bool:
+        """Whether our images carry its program, at a pinned version."""
+        return self.name in _PREINSTALLED
 
     @property
     def endpoint_is_local(self) -> bool:
@@ -120,15 +134,30 @@ class AgentSpec:
         if self.name.startswith(_FILE):
             path = Path(self.name.removeprefix(_FILE)).expanduser()
             sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        return AgentRecord(name=self.name, model=self.model, effort=self.effort, solution_sha256=sha256)
+        return AgentRecord(
+            name=self.name,
+            model=self.model,
+            effort=self.effort,
+            solution_sha256=sha256,
+            version=self.version,
+            options=dict(self.options),
+            base_url=None if self.base_url is None else _without_user(self.base_url),
+            key_variable=self.key_variable,
+            timeout_sec=self.timeout_sec,
+        )
 
     def check(self) -> None:
         """Find out early what would only be found when the agent runs.
 
         Raises:
-            UsageError: no model is named.
+            UsageError: no model is named, or an option cannot be given to this agent or may not be recorded.
             SetupError: the model's key is not in the environment.
         """
+        if self.is_trusted and (self.options or self.version is not None):
+            given = "--agent-option" if self.options else "--agent-version"
+            raise UsageError(f"agent {self.name} runs no program of its own; leave {given} out")
+        known = {name for names in _KEY_VARIABLES.values() for name in names}
+        refuse_secrets(self.options, {*known, *([self.key_variable] if self.key_variable else [])})
         if self.name not in _KEY_VARIABLES:
             return
         if self.model is None:
@@ -159,6 +188,8 @@ class AgentSpec:
             options = {"skip_install": True, "disable_web_search": True, **options}
         if self.effort is not None:
             options["reasoning_effort"] = self.effort
+        if self.version is not None:
+            options["version"] = self.version
         config = AgentConfig(
             name=None if self.name in _PREINSTALLED else self.name,
             import_path=_PREINSTALLED.get(self.name),

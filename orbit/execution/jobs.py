@@ -14,7 +14,7 @@ import logging
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from orbit.execution import outcomes
 from orbit.execution._environments import EnvironmentChoice, choose_environment
 from orbit.execution._reporting import REPORT
 from orbit.execution.agents import AgentSpec
+from orbit.execution.limits import Overrides, effective_limits, with_limits
 from orbit.execution.trials import RUN_FILE, TRIAL_FILE, CellRecord, OptionValue, RunRecord, TrialRecord
 from orbit.execution.worker import PIPELINE, load_judge, verify_options
 from orbit.records import read_record, write_json
@@ -65,6 +66,7 @@ class JobPlan:
         attempts: trials per cell.
         n_concurrent: trials at once; more than one disturbs the timing.
         max_retries: of trials whose ending says that trying again may help.
+        limits: instead of the tasks' own.
         verify_options: arguments of `orbit.verification.pipeline.VerifyOptions` other than the contract.
         allow_unsandboxed: let a third-party agent run commands on this host.
         judge: `module:function` that verifies; see `orbit.execution.worker`.
@@ -77,6 +79,7 @@ class JobPlan:
     attempts: int = 1
     n_concurrent: int = 1
     max_retries: int = 1
+    limits: Overrides = field(default_factory=Overrides)
     verify_options: Mapping[str, OptionValue] = field(default_factory=dict)
     allow_unsandboxed: bool = False
     judge: str = PIPELINE
@@ -123,6 +126,8 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
     resolved = [_resolve(plan, cell) for cell in plan.cells]
     with _alone_in(out_dir):
         run = _stage(plan, resolved, out_dir, environment)
+        for warning in dict.fromkeys(warning for cell in run.cells for warning in cell.warnings):
+            report(f"note: {warning}")
         environment.prepare(_frameworks_needed(plan) if plan.judge == PIPELINE else [], report)
         try:
             with _quiet_harbor():
@@ -176,6 +181,9 @@ def _check(plan: JobPlan) -> None:
     for name in ("attempts", "n_concurrent"):
         if getattr(plan, name) < 1:
             raise UsageError(f"{name} = {getattr(plan, name)}: must be at least 1")
+    if plan.max_retries < 0:
+        raise UsageError(f"max_retries = {plan.max_retries}: must be at least 0")
+    plan.limits.check()
     load_judge(plan.judge)
     if plan.verify_options:
         verify_options(Contract.ORBIT_2, plan.verify_options)
@@ -202,6 +210,8 @@ def _stage(plan: JobPlan, resolved: list[_Resolved], out_dir: Path, environment:
         agent=plan.agent.record(),
         environment=plan.environment,
         n_attempts=plan.attempts,
+        max_retries=plan.max_retries,
+        limits=plan.limits.record(),
         verify_options=dict(plan.verify_options),
         cells=cells,
     )
@@ -234,7 +244,9 @@ def _stage_cell(plan: JobPlan, resolved: _Resolved, out_dir: Path, environment: 
     if cell.contract is not Contract.ORBIT_2:
         parts.append(cell.contract.value)
     name = "--".join(parts)
-    place = environment.for_cell(task, framework, plan.agent)
+    limits, notes = effective_limits(task.limits, plan.limits, environment.capacity(), plan.verify_options)
+    task = with_limits(task, {**asdict(plan.limits), "agent_timeout_sec": plan.agent.timeout_sec})
+    place = environment.for_cell(framework, plan.agent, limits)
     staged = stage(
         task,
         framework,
@@ -254,7 +266,8 @@ def _stage_cell(plan: JobPlan, resolved: _Resolved, out_dir: Path, environment: 
         staged_dir=str(staged.directory.relative_to(out_dir)),
         image=place.spec.image,
         image_id=place.image_id,
-        warnings=[*place.warnings, *staged.warnings],
+        limits=limits,
+        warnings=[*notes, *place.warnings, *staged.warnings],
     )
 
 

@@ -6,7 +6,7 @@ relative to the run directory, so that it can be moved.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,16 @@ TRIAL_FILE = "trial.json"
 OptionValue = str | int | float | bool | None
 
 
+class LimitsRecord(Record):
+    """Limits of a cell, or what was asked for instead of the task's (None: the task's own). Seconds, cores, MiB."""
+
+    cpus: int | None = None
+    memory_mb: int | None = None
+    storage_mb: int | None = None
+    run_timeout_sec: float | None = None
+    verification_timeout_sec: float | None = None
+
+
 class CellRecord(Record):
     """One cell of the run and the task directory staged for it.
 
@@ -29,6 +39,7 @@ class CellRecord(Record):
         staged_digest: of the staged directory; equal inputs have equal digests.
         staged_dir: that directory, relative to the run directory.
         image: container image and its digest, where there is one.
+        limits: what holds in this cell, after clamping to the machine.
         warnings: what the environment cannot give or enforce.
     """
 
@@ -41,20 +52,37 @@ class CellRecord(Record):
     staged_dir: str
     image: str | None = None
     image_id: str | None = None
+    limits: LimitsRecord = Field(default_factory=LimitsRecord)
     warnings: list[str] = Field(default_factory=list)
 
 
 class AgentRecord(Record):
-    """Who solves: `reference`, `file:PATH` or an agent of harbor with its model."""
+    """Who solves: `reference`, `file:PATH` or an agent of harbor with its model, and how it is configured.
+
+    Attributes:
+        options: of harbor's adapter; what may be a secret was refused.
+        key_variable: name of the environment variable that holds the key.
+        version: what was asked for; which one ran is in the record of each trial.
+    """
 
     name: str
     model: str | None = None
     effort: str | None = None
     solution_sha256: str | None = None
+    version: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    base_url: str | None = None
+    key_variable: str | None = None
+    timeout_sec: float | None = None
 
 
 class RunRecord(Record):
-    """What was asked of a run; written once, before anything starts. A repeated command must ask the same."""
+    """What was asked of a run; written once, before anything starts. A repeated command must ask the same.
+
+    Attributes:
+        limits: asked for instead of those of the tasks.
+        max_retries: of trials whose ending says that trying again may help.
+    """
 
     schema_version: Literal[1] = 1
     run_id: str
@@ -62,6 +90,8 @@ class RunRecord(Record):
     agent: AgentRecord
     environment: str
     n_attempts: int
+    max_retries: int = 1
+    limits: LimitsRecord = Field(default_factory=LimitsRecord)
     verify_options: dict[str, OptionValue]
     cells: list[CellRecord]
 

@@ -29,7 +29,7 @@ from orbit.execution.local import LocalEnvironment
 from orbit.execution.rewards import rewards_of
 from orbit.execution.trials import RUN_FILE, CellRecord, RunRecord
 from orbit.execution.worker import PIPELINE
-from orbit.host import capture_host
+from orbit.host import capture_host, n_cores_allowed
 from orbit.records import read_record, write_json
 from orbit.tasks import find_task
 from orbit.verification.verdict import (
@@ -94,6 +94,8 @@ class OrbitVerifier(BaseVerifier):
         return VerifierResult(rewards=rewards)
 
     async def _verify_in_worker(self, artifact: Path) -> None:
+        limits = self._cell.limits
+        bridged = not isinstance(self.environment, LocalEnvironment)
         request = VerificationRequest(
             solution=artifact.absolute(),
             task=self._cell.task,
@@ -102,8 +104,10 @@ class OrbitVerifier(BaseVerifier):
             options=self._run.verify_options,
             out_dir=self._out_dir.absolute(),
             judge=self._judge,
-            bridged=not isinstance(self.environment, LocalEnvironment),
-            memory_mb=self.environment.task_env_config.memory_mb,
+            bridged=bridged,
+            memory_mb=limits.memory_mb,
+            run_timeout_sec=limits.run_timeout_sec,
+            n_cores=limits.cpus if bridged or (limits.cpus or 0) < n_cores_allowed() else None,
         )
         if request.bridged:
             await prepare_environment(self.environment)

@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from typing import IO, TYPE_CHECKING
 
 import psutil
@@ -22,7 +22,7 @@ from orbit.errors import HarnessError, OrbitError, UsageError
 from orbit.execution._protocol import Done, Event, Failed, JobEnded, Progress, RunJob, VerificationRequest
 from orbit.execution.trials import OptionValue
 from orbit.records import write_json
-from orbit.verification.execution import Executor
+from orbit.verification.execution import Execution, ExecutionRequest, Executor
 from orbit.verification.verdict import Contract, Verdict
 
 if TYPE_CHECKING:
@@ -87,19 +87,34 @@ class Channel:
 
 def judge_with_pipeline(request: VerificationRequest, executor: Executor, progress: Callable[[str], None]) -> Verdict:
     """Verify as `orbit verify` does."""
+    from orbit.execution.limits import with_limits
     from orbit.frameworks import find_framework
     from orbit.tasks import find_task
     from orbit.verification.pipeline import verify
 
+    limits = {"memory_mb": request.memory_mb, "run_timeout_sec": request.run_timeout_sec}
+
     return verify(
         request.solution,
-        find_task(request.task),
+        with_limits(find_task(request.task), limits),
         find_framework(request.framework),
         executor=executor,
         out_dir=request.out_dir,
         options=verify_options(request.contract, request.options),
         progress=progress,
     )
+
+
+@dataclass(frozen=True)
+class CoreLimit:
+    """An executor whose runs use fewer cores than there are."""
+
+    executor: Executor
+    n_cores: int
+
+    def run(self, request: ExecutionRequest) -> Execution:
+        """Run once; see `Executor.run`."""
+        return self.executor.run(replace(request, limits=replace(request.limits, n_cores=self.n_cores)))
 
 
 def verify_options(contract: Contract, options: Mapping[str, OptionValue]) -> VerifyOptions:
@@ -139,9 +154,10 @@ def main() -> None:
     channel.listen()
     request = channel.request()
     try:
-        verdict = load_judge(request.judge)(
-            request, _executor(request, channel, local), lambda text: channel.send(Progress(text=text))
-        )
+        executor = _executor(request, channel, local)
+        if request.n_cores is not None:
+            executor = CoreLimit(executor, request.n_cores)
+        verdict = load_judge(request.judge)(request, executor, lambda text: channel.send(Progress(text=text)))
         write_json(request.out_dir / "verdict.json", verdict)
         channel.send(Done())
     except (HarnessError, OrbitError) as error:

@@ -8,8 +8,8 @@ from orbit.execution import _environments, agents
 from orbit.execution._environments import DockerChoice, LocalChoice, choose_environment
 from orbit.execution.agents import AgentSpec
 from orbit.execution.docker import OrbitDockerEnvironment
+from orbit.execution.trials import LimitsRecord
 from orbit.frameworks import find_framework
-from orbit.tasks import find_task
 
 NO_NETWORK = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
 
@@ -59,20 +59,42 @@ def test_a_policy_that_would_need_the_sidecar_is_not_silently_dropped(tmp_path, 
 
 @pytest.fixture
 def docker(monkeypatch):
-    """An engine with 4 cores and 10 GiB, an image of every framework, and no way to confine an agent."""
-    image = type("Image", (), {"name": "image:1", "image_id": "sha256:1"})
+    """An image of every framework, and no way to confine an agent."""
+    image = type("Image", (), {"name": "image:1", "image_id": "sha256:1", "agents": {"codex": "0.171.0"}})
     monkeypatch.setattr("orbit.images.check_image", lambda framework: image)
-    monkeypatch.setattr(_environments, "_engine_capacity", lambda: (4, 10 * 2**30))
     monkeypatch.setattr(OrbitDockerEnvironment, "_egress_control_kernel_support", classmethod(lambda cls: False))
     return DockerChoice()
 
 
-def test_resources_are_clamped_and_that_is_said(docker, data):
-    place = docker.for_cell(find_task("tiny/01"), find_framework("tensorcircuit"), AgentSpec("reference"))
-    assert (place.spec.cpus, place.spec.memory_mb) == (4, 9216)
+LIMITS = LimitsRecord(cpus=4, memory_mb=9216, storage_mb=100, run_timeout_sec=5, verification_timeout_sec=50)
+
+
+def test_a_container_is_staged_with_the_limits_of_its_cell(docker):
+    place = docker.for_cell(find_framework("tensorcircuit"), AgentSpec("reference"), LIMITS)
+    assert (place.spec.cpus, place.spec.memory_mb, place.spec.storage_mb) == (4, 9216, 100)
+    assert place.spec.verifier_timeout_sec == 50
     assert place.spec.can_enforce_no_network
     assert place.spec.allowed_hosts == ()
-    assert [warning.split()[0] for warning in place.warnings] == ["4", "9216"]
+    assert place.warnings == ("environment docker does not limit disk use to 100 MiB",)
+
+
+def test_the_engine_is_asked_what_it_has(monkeypatch, tmp_path):
+    monkeypatch.setattr("orbit.images.ask_engine", lambda *arguments: f"4 {10 * 2**30} {tmp_path}\n")
+    _environments._engine_capacity.cache_clear()
+    found = DockerChoice().capacity()
+    _environments._engine_capacity.cache_clear()
+    assert (found.cpus, found.memory_mb) == (4, 9216)
+    assert found.storage_mb > 0
+
+
+def test_an_image_with_another_version_of_the_agent_is_refused(docker):
+    framework = find_framework("pennylane")
+    docker.for_cell(framework, AgentSpec("codex", version="0.171.0"), LIMITS)
+    docker.for_cell(framework, AgentSpec("goose", version="1.2"), LIMITS)
+    for agent, there in (("codex", "0.171.0"), ("claude-code", "none")):
+        with pytest.raises(SetupError, match=f"has {agent} {there}.*orbit images build pennylane") as caught:
+            docker.for_cell(framework, AgentSpec(agent, version="0.170.0"), LIMITS)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +106,8 @@ def test_resources_are_clamped_and_that_is_said(docker, data):
         (AgentSpec("goose"), ("the model endpoint",), "engine"),
     ],
 )
-def test_an_agent_reaches_its_endpoint(docker, data, agent, hosts, network):
-    place = docker.for_cell(find_task("tiny/01"), find_framework("tensorcircuit"), agent)
+def test_an_agent_reaches_its_endpoint(docker, agent, hosts, network):
+    place = docker.for_cell(find_framework("tensorcircuit"), agent, LIMITS)
     assert place.spec.allowed_hosts == hosts
     assert not place.spec.can_enforce_allowlist
     assert docker.to_harbor("r1", agent).kwargs == {"run_id": "r1", "agent_network": network}
@@ -98,7 +120,8 @@ def test_preinstalled_agents_are_not_installed_and_do_not_search_the_web(monkeyp
     assert config.import_path == "orbit.execution.installed:OrbitCodex"
     assert config.kwargs == {"skip_install": True, "disable_web_search": True, "reasoning_effort": "high"}
     assert config.model_api_key_name == "MY_KEY"
-    assert AgentSpec("goose").to_harbor().name == "goose"
+    goose = AgentSpec("goose", version="1.2", options={"max_turns": 3}).to_harbor()
+    assert (goose.name, goose.kwargs) == ("goose", {"version": "1.2", "max_turns": 3})
     with pytest.raises(UsageError, match="no-such-agent"):
         AgentSpec("no-such-agent").to_harbor()
 
@@ -112,17 +135,23 @@ def test_what_an_agent_lacks_is_said_before_it_starts(monkeypatch):
         AgentSpec("codex", model="openai/m").check()
     with pytest.raises(SetupError, match="MY_KEY is not set"):
         AgentSpec("claude-code", model="anthropic/m", key_variable="MY_KEY").check()
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
     AgentSpec("codex", model="openai/m").check()
     with pytest.raises(UsageError, match="Unknown option 'bogus'") as caught:
         AgentSpec("codex", model="openai/m", options={"bogus": 1}).to_harbor()
     assert "\n" not in str(caught.value)
+    with pytest.raises(UsageError, match="--key-variable"):
+        AgentSpec("codex", model="openai/m", options={"web_search": "canary"}).check()
+    with pytest.raises(UsageError, match="leave --agent-version out"):
+        AgentSpec("reference", version="1").check()
+    with pytest.raises(UsageError, match="leave --agent-option out"):
+        AgentSpec("file:mine.py", options={"max_turns": 3}).check()
 
 
-def test_local_takes_the_network_only_from_agents_that_need_none(data, monkeypatch):
+def test_local_takes_the_network_only_from_agents_that_need_none(monkeypatch):
     monkeypatch.setattr(_environments, "bubblewrap", lambda: "/usr/bin/bwrap")
-    task, framework = find_task("tiny/01"), find_framework("tensorcircuit")
+    framework = find_framework("tensorcircuit")
     choice = choose_environment("local", allow_unsandboxed=True)
     assert isinstance(choice, LocalChoice)
-    assert choice.for_cell(task, framework, AgentSpec("reference")).spec.can_enforce_no_network
-    assert not choice.for_cell(task, framework, AgentSpec("codex")).spec.can_enforce_no_network
+    assert choice.for_cell(framework, AgentSpec("reference"), LIMITS).spec.can_enforce_no_network
+    assert not choice.for_cell(framework, AgentSpec("codex"), LIMITS).spec.can_enforce_no_network

@@ -147,7 +147,7 @@ def test_a_stopped_run_leaves_no_process_and_can_be_repeated(data, tmp_path, num
     pid_file = wait_for(lambda: list(out_dir.glob("harbor/*/verification/child.pid")))[0]
     wait_for(lambda: pid_file.read_text())
     process.send_signal(number)
-    status = process.wait(timeout=30)
+    status = process.wait(timeout=120)
 
     assert status == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     child = int(pid_file.read_text())
@@ -164,7 +164,7 @@ def test_a_stopped_run_leaves_no_process_and_can_be_repeated(data, tmp_path, num
     assert finished[0] in outcome.trials
 
 
-def wait_for(condition, timeout=30):
+def wait_for(condition, timeout=120):
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         assert time.monotonic() < deadline
