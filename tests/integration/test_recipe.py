@@ -45,7 +45,7 @@ def listed_files() -> list[str]:
 def commands() -> list[list[str]]:
     block = re.search(r"```sh\n(.*?)```", recipe(), re.DOTALL)
     assert block is not None
-    lines = [shlex.split(line, comments=True) for line in block[1].splitlines()]
+    lines = [shlex.split(line, comments=True) for line in block[1].strip().splitlines()]
     return [[word.replace("NN-some-name", NAME).replace("NN", NUMBER) for word in line] for line in lines]
 
 
@@ -169,9 +169,12 @@ def test_a_broken_rule_is_found(directory: Path, spoil: Callable[[Path], None], 
     assert any(said in message for _, message in found), found
 
 
-def test_what_takes_runs_to_see_is_found(directory: Path) -> None:
+def test_what_takes_runs_to_see_is_found(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant that is right, one that another check catches, and an exact value that is off by little."""
     mutants = directory / "tests/mutants.toml"
+    parts = mutants.read_text().split("[[mutant]]")
+    mutants.write_text("[[mutant]]".join([parts[0], parts[1], parts[-1]]))
+    monkeypatch.setattr("orbit.lint.MIN_MUTANTS", 2)
     edit(mutants, "['- field * x', '+ field * x']", "['- field * x', '- 1.0 * field * x']")
     edit(mutants, 'check = "form"', 'check = "probe:final_parameters"')
     stored = re.search(r"-\d\.\d{5}", (directory / MADE).read_text())

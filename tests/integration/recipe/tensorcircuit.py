@@ -1,5 +1,7 @@
 """Reference of the small chain."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import optax
@@ -34,8 +36,13 @@ def run_solution(config):
         updates, state = optimizer.update(gradient, state)
         return (optax.apply_updates(parameters, updates), state), (energy, parameters)
 
-    first = jax.numpy.asarray(start, dtype=jax.numpy.float32)
-    (final, _), (history, visited) = jax.lax.scan(step, (first, optimizer.init(first)), length=config["max_steps"])
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def train(parameters):
+        carry = (parameters, optimizer.init(parameters))
+        (final, _), trace = jax.lax.scan(step, carry, length=config["max_steps"])
+        return final, *trace
+
+    final, history, visited = train(jax.numpy.asarray(start, dtype=jax.numpy.float32))
     return {
         "energy_density_history": np.asarray(history),
         "initial_parameters": np.asarray(start),

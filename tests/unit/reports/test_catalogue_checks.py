@@ -68,24 +68,35 @@ def disagreements(
             elif item.outcome is not Outcome.NOT_APPLICABLE and isinstance(item.value, float):
                 if HOLDS[check.relation](item.value, item.limit) != (item.outcome is Outcome.PASS):
                     found.append(f"{kind}: {item.check}: {item.value} {check.relation} {item.limit}: {item.outcome}")
-                allowed = limits(check, config, outputs)
+                allowed = limits(task.load_evaluator(), check, config, outputs)
                 if allowed is not None and not np.isclose(item.limit, allowed, rtol=1e-6, atol=0).any():
                     found.append(f"{kind}: {item.check}: {check.limit} or {check.rule!r}, but judged by {item.limit}")
     return found
 
 
-def limits(check: Check, config: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[float] | None:
+def limits(
+    evaluator: Evaluator, check: Check, config: dict[str, Any], outputs: Mapping[str, Any]
+) -> list[float] | None:
     """The number, or every value that the formula takes on the expected results; None where the list leaves it open."""
     if check.limit is not None:
         return [check.limit]
-    if check.rule == VARIES or check.name.startswith("continuity:"):
+    if check.rule == VARIES:
         return None
+    key = check.name.partition(":")[2]
+    expected, more = outputs.get(key, 0.0), 0.0
+    moved = re.search(r" \+ (\d+) x the largest of the last (\d+) moves$", check.rule)
+    if moved:
+        history = evaluator.by_step(config, outputs)[key]
+        more = int(moved[1]) * np.abs(np.diff(history[-int(moved[2]) - 1 :], axis=0)).max()
+        final = evaluator.final_parameters(config, outputs)
+        assert final is not None
+        expected = evaluator.evaluate(config, final).observables[key]
     formula = re.split(r", (?:of|modulo)| \+ \d+ x ", check.rule)[0]
     formula = re.sub(r"(?<=[\w)]) (?=max|abs|learning|k\b)", " * ", formula.replace("|x|", "abs(x)"))
     names = {"max": max, "abs": abs, "learning_rate": config.get("learning_rate"), "max_steps": config.get("max_steps")}
-    expected = np.ravel(outputs.get(check.name.partition(":")[2], 0.0)).tolist()
     steps = config.get("checkpoint_steps", (0,))
-    return [eval(formula, {"__builtins__": {}}, {**names, "x": x, "k": k}) for x in expected for k in steps]
+    values = [(x, k) for x in np.ravel(expected).tolist() for k in steps]
+    return [more + eval(formula, {"__builtins__": {}}, {**names, "x": x, "k": k}) for x, k in values]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
@@ -108,6 +119,7 @@ def test_what_honest_results_meet_is_listed_with_its_limit(task: Task) -> None:
         ("probe:loss_history", {"rule": "0.0001 max(1, |x|)"}),
         ("probe:checkpoint_parameters", {"rule": "0.013 learning_rate k"}),
         ("replay:loss_history", {"rule": "0.001 + 10 x the distance of runs that differ by rounding"}),
+        ("continuity:loss_history", {"rule": "0.0003 + 2 x the largest of the last 20 moves"}),
         ("first_update", None),
     ],
 )
