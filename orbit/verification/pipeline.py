@@ -303,6 +303,8 @@ def _run(state: _State, name: str, role: Role, solution: Path, framework: str, c
     state.executions[name] = execution
     if execution.status is ExecutionStatus.HARNESS_ERROR:
         raise HarnessError(f"run {name}: {execution.message}")
+    runtime = "" if execution.runtime_sec is None else f", {execution.runtime_sec:.1f} s"
+    state.progress(f"{name}: {execution.status}{runtime}")
     return execution
 
 
@@ -342,7 +344,7 @@ def _judge_probes(state: _State, judge: Judge, probes: Sequence[Probe | JointPro
 
 def _conclude(state: _State, duration_sec: float) -> Verdict:
     stages = dict(state.stages)
-    stages.setdefault("provenance", Stage.skipped("native calls of the framework are not counted in this run"))
+    stages.setdefault("provenance", Stage.skipped("this version does not count native calls of the framework"))
     stages.setdefault(
         "semantic_audit", Stage.skipped("no audit model was asked; without an audit a verdict stays provisional")
     )
