@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,7 +264,10 @@ def _limit(check: str, found: _Found) -> tuple[float | str | None, str]:
     if found.tolerances:
         return _limit_of_tolerances(check.partition(":")[0], found.tolerances)
     limits = {item.limit for item in found.evidence if item.limit is not None}
-    return (limits.pop(), "") if len(limits) == 1 else (None, VARIES if limits else "")
+    only = limits.pop() if len(limits) == 1 else None
+    if only is not None and (isinstance(only, str) or isfinite(only)):
+        return only, ""
+    return None, VARIES if limits or only is not None else ""
 
 
 def _limit_of_tolerances(family: str, found: Sequence[tuple[Tolerance, Config]]) -> tuple[float | None, str]:
