@@ -97,9 +97,19 @@ def _evidence_lines(verdict: Verdict, outcome: Outcome, title: str, verbose: boo
 
 
 def measured(item: Evidence) -> str:
-    """The number and its limit, as far as they exist: ` 0.31, limit 0.2`."""
+    """The number and its limit, as far as they exist: ` 0.31, limit at most 0.2`."""
     value, limit = number(item.value), number(item.limit)
-    return (f" {value}" if value else "") + (f", limit {limit}" if limit else "")
+    return (f" {value}" if value else "") + (f", limit {_side(item)}{limit}" if limit else "")
+
+
+def _side(item: Evidence) -> str:
+    """On which side of its limit a value must be, which value and outcome tell together."""
+    value, limit = item.value, item.limit
+    if item.outcome is Outcome.NOT_APPLICABLE or not isinstance(value, float | int) or not isinstance(limit, float | int):
+        return ""
+    if value == limit:
+        return ""
+    return "at most " if (value < limit) == (item.outcome is Outcome.PASS) else "at least "
 
 
 def _passes(verdict: Verdict) -> list[Text]:

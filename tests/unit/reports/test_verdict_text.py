@@ -23,7 +23,7 @@ def test_first_line_is_the_outcome_and_failures_follow_with_number_and_limit() -
     assert lines[0].strip() == "INVALID  (problem_mismatch)  99-toy-chain · tensorcircuit · orbit-2"
     assert lines[1].strip() == "The final energy density misses its limit."
     assert lines[2] == "Failed"
-    assert lines[3].strip() == "functional: final_energy_density [timed] -0.51235, limit -0.7"
+    assert lines[3].strip() == "functional: final_energy_density [timed] -0.51235, limit at most -0.7"
     assert lines[4].strip() == "the run must reach the exact energy density plus 1"
 
 
@@ -73,7 +73,7 @@ def test_flags_are_shown_unless_failures_explain_them() -> None:
     flag = Evidence(check="coverage_of_gates", outcome=Outcome.FLAG, value=0.4, limit=0.9)
     found = stages()
     found["provenance"] = Stage.from_evidence([flag], FailureMode.FRAMEWORK_BYPASS)
-    assert "coverage_of_gates 0.4, limit 0.9" in shown(make_verdict(stages=found))
+    assert "coverage_of_gates 0.4, limit at least 0.9" in shown(make_verdict(stages=found))
     found["functional"] = invalid_verdict().stages["functional"]
     text = shown(make_verdict(stages=found))
     assert "1 check (--verbose shows them)" in text
