@@ -36,6 +36,10 @@ def _root(
     ] = False,
 ) -> None:
     """Options that stand before the command."""
+    # What a killed run left in containers is taken down before any command starts.
+    from orbit.execution.left_overs import take_down
+
+    take_down(lambda line: typer.echo(line, err=True))
 
 
 _COMMANDS = {"doctor": doctor, "verify": verify, "run": run, "show": show, "demo": demo, "schema": schema}

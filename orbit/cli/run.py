@@ -42,6 +42,9 @@ def command(
     environment: Annotated[
         str, typer.Option(help="Where solving happens: local, docker, podman, or one of harbor's.")
     ] = "local",
+    image_prefix: Annotated[
+        str | None, typer.Option(metavar="REGISTRY/PATH", help="Where an environment of harbor's gets our images.")
+    ] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="Cores, instead of the task's.")] = None,
     memory_mb: Annotated[int | None, typer.Option(min=1, help="MiB of memory, instead of the task's.")] = None,
     storage_mb: Annotated[int | None, typer.Option(min=1, help="MiB of disk, instead of the task's.")] = None,
@@ -97,6 +100,7 @@ def command(
         ),
         out_dir=run_directory("run", out),
         environment=environment,
+        image_prefix=image_prefix,
         attempts=attempts,
         n_concurrent=concurrency,
         max_retries=retries,

@@ -19,6 +19,7 @@ from harbor.environments.base import ExecResult, OutputCallback
 from harbor.environments.capabilities import EnvironmentCapabilities
 from harbor.environments.docker import COMPOSE_NO_NETWORK_PATH
 from harbor.environments.docker.docker import DockerEnvironment, DockerOptions
+from harbor.environments.podman import PodmanEnvironment, PodmanOptions
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 from pydantic import Field
 
@@ -164,3 +165,14 @@ class OrbitDockerEnvironment(DockerEnvironment):
         else:
             overlay["networks"] = {"default": {"labels": labels}}
         return overlay
+
+
+class OrbitPodmanOptions(OrbitDockerOptions, PodmanOptions):
+    """Options of our Podman environment."""
+
+
+class OrbitPodmanEnvironment(OrbitDockerEnvironment, PodmanEnvironment):
+    """The same with Podman: only the programs that are called differ, which is harbor's part."""
+
+    options_model = OrbitPodmanOptions
+    options: OrbitPodmanOptions

@@ -62,7 +62,8 @@ class JobPlan:
         cells: in the order of the run.
         agent: who solves.
         out_dir: the run directory, new or of the same run before.
-        environment: `local`, `docker` or another of harbor's environments.
+        environment: `local`, `docker`, `podman` or another of harbor's environments.
+        image_prefix: registry and namespace that another of harbor's environments gets our images from.
         attempts: trials per cell.
         n_concurrent: trials at once; more than one disturbs the timing.
         max_retries: of trials whose ending says that trying again may help.
@@ -76,6 +77,7 @@ class JobPlan:
     agent: AgentSpec
     out_dir: Path
     environment: str = "local"
+    image_prefix: str | None = None
     attempts: int = 1
     n_concurrent: int = 1
     max_retries: int = 1
@@ -122,13 +124,15 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
     report: Progress = progress or (lambda text: None)
     _check(plan)
     out_dir = plan.out_dir.expanduser().absolute()
-    environment = choose_environment(plan.environment, allow_unsandboxed=plan.allow_unsandboxed)
+    environment = choose_environment(
+        plan.environment, allow_unsandboxed=plan.allow_unsandboxed, image_prefix=plan.image_prefix
+    )
     resolved = [_resolve(plan, cell) for cell in plan.cells]
     with _alone_in(out_dir):
         run = _stage(plan, resolved, out_dir, environment)
         for warning in dict.fromkeys(warning for cell in run.cells for warning in cell.warnings):
             report(f"note: {warning}")
-        environment.prepare(_frameworks_needed(plan) if plan.judge == PIPELINE else [], report)
+        environment.prepare(run.run_id, _frameworks_needed(plan) if plan.judge == PIPELINE else [], report)
         try:
             with _quiet_harbor():
                 asyncio.run(_run(plan, run, out_dir, environment, report))
@@ -313,6 +317,8 @@ async def _run(plan: JobPlan, run: RunRecord, out_dir: Path, environment: Enviro
 
     async def record(event: TrialHookEvent) -> None:
         trial = write_trial_record(run, event.result, out_dir)
+        if error := event.result.exception_info:  # harbor decides on a retry after this, by the type alone
+            error.exception_type = outcomes.telling_type(error.exception_type, error.exception_message)
         report(f"{trial.name}: {trial.validity.value} ({trial.summary or trial.ending.value})")
 
     job.on_trial_ended(record)

@@ -34,6 +34,25 @@ class Orphan:
     run_id: str
 
 
+@dataclass(frozen=True)
+class Engine:
+    """The command that talks to a container engine, and the engine's socket where it is not the usual one."""
+
+    program: str = "docker"
+    host: str | None = None
+
+    def ask(self, *arguments: str) -> str:
+        """What a command prints.
+
+        Raises:
+            SetupError: no engine answers, or the command failed.
+        """
+        return _engine.ask(*arguments, program=self.program, host=self.host)
+
+
+DOCKER = Engine()
+
+
 def owner() -> str:
     """This process, told apart from a later one with the same number: host, number and start time."""
     process = psutil.Process()
@@ -56,7 +75,7 @@ def is_alive(owner_label: str) -> bool:
         return True
 
 
-def find_orphans(run_id: str | None = None) -> list[Orphan]:
+def find_orphans(run_id: str | None = None, engine: Engine = DOCKER) -> list[Orphan]:
     """Projects whose owner is gone; with a run given, every project of that run.
 
     Raises:
@@ -64,10 +83,10 @@ def find_orphans(run_id: str | None = None) -> list[Orphan]:
     """
     found = []
     for kind in (("container", "ls", "--all"), ("network", "ls")):
-        listed = _engine.ask(*kind, "--filter", f"label={RUN_LABEL}", "--quiet", "--no-trunc").split()
+        listed = engine.ask(*kind, "--filter", f"label={RUN_LABEL}", "--quiet", "--no-trunc").split()
         if not listed:
             continue
-        for item in json.loads(_engine.ask(kind[0], "inspect", *listed)):
+        for item in json.loads(engine.ask(kind[0], "inspect", *listed)):
             labels = item["Labels"] if kind[0] == "network" else item["Config"]["Labels"]
             mine = labels.get(RUN_LABEL) == run_id if run_id else not is_alive(labels.get(OWNER_LABEL, ""))
             if mine and _PROJECT_LABEL in labels:
@@ -75,31 +94,39 @@ def find_orphans(run_id: str | None = None) -> list[Orphan]:
     return list(dict.fromkeys(found))
 
 
-def remove(orphan: Orphan) -> None:
+def remove(orphan: Orphan, engine: Engine = DOCKER) -> None:
     """Remove everything of a project, sidecars too.
 
     Raises:
         SetupError: the engine refused.
     """
     of_project = ("--filter", f"label={_PROJECT_LABEL}={orphan.project}", "--quiet")
-    if containers := _engine.ask("container", "ls", "--all", *of_project).split():
-        _engine.ask("container", "rm", "--force", "--volumes", *containers)
-    if networks := _engine.ask("network", "ls", *of_project).split():
-        _engine.ask("network", "rm", *networks)
+    if containers := engine.ask("container", "ls", "--all", *of_project).split():
+        engine.ask("container", "rm", "--force", "--volumes", *containers)
+    if networks := engine.ask("network", "ls", *of_project).split():
+        engine.ask("network", "rm", *networks)
 
 
-def remove_orphans(report: Callable[[str], None], run_id: str | None = None) -> int:
-    """Find and remove; an engine that does not answer has no orphans of ours that could be removed now.
+def remove_run(run_id: str | None, report: Callable[[str], None], engine: Engine = DOCKER) -> int:
+    """Remove what is there of a run, or, with none given, of every run whose owner is gone.
 
     Returns:
         How many projects were removed.
+
+    Raises:
+        SetupError: no engine answers, or it refused.
     """
+    orphans = find_orphans(run_id, engine)
+    for orphan in orphans:
+        remove(orphan, engine)
+        report(f"removed container {orphan.project}, left behind by run {orphan.run_id}")
+    return len(orphans)
+
+
+def remove_orphans(report: Callable[[str], None], run_id: str | None = None, engine: Engine = DOCKER) -> int:
+    """As `remove_run`; an engine that does not answer has no orphans of ours that could be removed now."""
     try:
-        orphans = find_orphans(run_id)
-        for orphan in orphans:
-            remove(orphan)
-            report(f"removed container {orphan.project}, left behind by run {orphan.run_id}")
+        return remove_run(run_id, report, engine)
     except SetupError as error:
         report(f"left-over containers were not looked for: {error}")
         return 0
-    return len(orphans)

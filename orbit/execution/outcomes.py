@@ -140,6 +140,7 @@ EXCEPTIONS: dict[str, Ending] = {
             "RuntimeRequestError",
         ),
         Ending.ENGINE_GONE: ("EngineGoneError",),
+        Ending.DISK_FULL: ("DiskFullError",),
         Ending.VERIFICATION: (
             "HarnessError",
             "VerifierTimeoutError",
@@ -175,6 +176,15 @@ def classify(exception_type: str | None, message: str = "") -> Ending:
     if any(mark in message for mark in _ENGINE_GONE):
         return Ending.ENGINE_GONE
     return known
+
+
+def telling_type(exception_type: str, message: str) -> str:
+    """The exception type by which harbor, which looks at nothing else, retries as the table says.
+
+    Neither a vanished engine nor a full disk may hide in another type: one is worth trying again, the other is not.
+    """
+    names = {Ending.ENGINE_GONE: "EngineGoneError", Ending.DISK_FULL: "DiskFullError"}
+    return names.get(classify(exception_type, message), exception_type)
 
 
 def dispose(ending: Ending, *, has_artifact: bool, retries_left: int = 0) -> Disposition:

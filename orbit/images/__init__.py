@@ -10,6 +10,7 @@ from __future__ import annotations
 from orbit.images._base import build_offline_base, offline_base_name
 from orbit.images._build import BuildOptions, build_image, build_images
 from orbit.images._engine import ask as ask_engine
+from orbit.images._engine import host_variable as engine_host_variable
 from orbit.images._inspect import ImageInfo, check_image, check_images, image_name, list_images
 from orbit.images._recipe import AGENT_USER, REFERENCE_FRAMEWORK, REFERENCE_USER, agent_versions, reference_python
 
@@ -26,6 +27,7 @@ __all__ = [
     "build_offline_base",
     "check_image",
     "check_images",
+    "engine_host_variable",
     "image_name",
     "list_images",
     "offline_base_name",

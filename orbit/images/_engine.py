@@ -20,33 +20,43 @@ _QUICK_SEC = 60.0
 _TAIL_LINES = 30
 
 
-def docker_program() -> str:
-    """Path of the `docker` command.
+def docker_program(name: str = "docker") -> str:
+    """Path of the `docker` command, or of `podman`.
 
     Raises:
         SetupError: there is none.
     """
-    program = shutil.which("docker")
+    program = shutil.which(name)
     if program is None:
-        raise SetupError(
-            "docker: no such command; install Docker with the buildx plugin, or run with --environment local"
-        )
+        advice = {"docker": "install Docker with the buildx plugin", "podman": "apt-get install podman"}
+        raise SetupError(f"{name}: no such command; {advice[name]}, or run with --environment local")
     return program
 
 
-def ask(*arguments: str) -> str:
-    """Run a short docker command and return what it printed.
+def host_variable(program: str) -> str:
+    """The environment variable that says which engine a command talks to."""
+    return "CONTAINER_HOST" if program == "podman" else "DOCKER_HOST"
+
+
+def ask(*arguments: str, program: str = "docker", host: str | None = None) -> str:
+    """Run a short docker or podman command and return what it printed.
+
+    Args:
+        *arguments: of the command.
+        program: `docker` or `podman`.
+        host: the engine's socket, instead of the one that the environment names.
 
     Raises:
-        SetupError: there is no docker command, no engine answers, or the command failed.
+        SetupError: there is no such command, no engine answers, or the command failed.
     """
-    command = [docker_program(), *arguments]
+    command = [docker_program(program), *arguments]
+    environment = None if host is None else {**os.environ, host_variable(program): host}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_QUICK_SEC, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_QUICK_SEC, check=False, env=environment)
     except subprocess.TimeoutExpired:
-        raise SetupError(f"docker {arguments[0]}: no answer within {_QUICK_SEC:.0f} s; {_engine_advice()}") from None
+        raise SetupError(f"{program} {arguments[0]}: no answer within {_QUICK_SEC:.0f} s; {_engine_advice()}") from None
     if done.returncode != 0:
-        raise failure(f"docker {' '.join(arguments[:2])}", done.stderr)
+        raise failure(f"{program} {' '.join(arguments[:2])}", done.stderr)
     return done.stdout
 
 

@@ -58,8 +58,8 @@ def list_images() -> list[ImageInfo]:
     return sorted(infos, key=lambda info: (info.framework, info.name))
 
 
-def check_image(framework: Framework | str) -> ImageInfo:
-    """The image of a framework, if it may be used.
+def check_image(framework: Framework | str, program: str = "docker") -> ImageInfo:
+    """The image of a framework that `docker` or `podman` holds, if it may be used.
 
     Raises:
         SetupError: no engine answers, the image is missing, or it was built from other requirements; the text names the
@@ -68,9 +68,11 @@ def check_image(framework: Framework | str) -> ImageInfo:
     framework = find_framework(framework) if isinstance(framework, str) else framework
     name = image_name(framework)
     rebuild = f"run `orbit images build {framework.name}`"
-    if not _engine.ask("image", "ls", "--quiet", name).strip():
+    if program == "podman":
+        rebuild += f" and `docker save {name} | podman load`"
+    if not _engine.ask("image", "ls", "--quiet", name, program=program).strip():
         raise SetupError(f"{name}: no such image; {rebuild}")
-    info = _info(json.loads(_engine.ask("image", "inspect", name))[0], name, framework)
+    info = _info(json.loads(_engine.ask("image", "inspect", name, program=program))[0], name, framework)
     if info.requirements_digest != framework.requirements_digest:
         raise SetupError(
             f"{name}: built from requirements {_short(info.requirements_digest)}, {framework.requirements} is now "

@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from orbit.execution import orphans
+from orbit.execution import left_overs, orphans
 from orbit.execution.agents import AgentSpec
 from orbit.execution.jobs import Cell, JobPlan, run_job
 from orbit.execution.outcomes import Disposition, Ending
@@ -175,8 +175,10 @@ def test_an_engine_that_goes_away_is_no_failure_of_the_agent(data, tmp_path, eng
     solution.write_text(HONEST)
 
     cut, engine_url = relay
+    monkeypatch.setenv("ORBIT_CACHE_DIR", str(tmp_path / "cache"))
     outcome = run_job(docker_plan(tmp_path, solution, max_retries=0), lambda line: cut() if "solving" in line else None)
     (trial,) = outcome.trials
+    assert [path.stem for path in left_overs.marks_dir().iterdir()] == [outcome.run.run_id]
     assert (trial.ending, trial.disposition) == (Ending.ENGINE_GONE, Disposition.HARNESS_ERROR), trial
     assert (trial.validity, trial.reward) == (Validity.ERROR, None)
     monkeypatch.setenv("DOCKER_HOST", engine_url)
@@ -184,9 +186,33 @@ def test_an_engine_that_goes_away_is_no_failure_of_the_agent(data, tmp_path, eng
     assert left_in(engine, outcome.run.run_id) == []
 
 
+def test_a_trial_whose_engine_came_back_is_tried_again(data, tmp_path, engine, relay, monkeypatch):
+    """The engine is away while the artifact is verified, where harbor and we wrap its error several times."""
+    solution = tmp_path / "mine.py"
+    solution.write_text(HONEST)
+    monkeypatch.setenv("ORBIT_CACHE_DIR", str(tmp_path / "cache"))
+    cut, engine_url = relay
+    starts = []
+
+    def report(line):
+        starts.extend([line] if "starting the environment" in line else [])
+        if "verifying" in line and len(starts) == 1:
+            cut()
+        if len(starts) == 2:
+            monkeypatch.setenv("DOCKER_HOST", engine_url)
+
+    outcome = run_job(docker_plan(tmp_path, solution, max_retries=1), report)
+    (trial,) = outcome.trials
+    assert len(starts) == 2
+    assert (trial.ending, trial.disposition) == (Ending.COMPLETED, Disposition.JUDGE), trial
+    assert trial.reward == 1
+    assert left_in(engine, outcome.run.run_id) == []
+
+
 @pytest.fixture
-def hanging(data, tmp_path, engine):
+def hanging(data, tmp_path, engine, monkeypatch):
     """A run in another process whose verification hangs, with its run id and the process that must not survive."""
+    monkeypatch.setenv("ORBIT_CACHE_DIR", str(tmp_path / "cache"))
     out_dir = tmp_path / "run"
     script = SCRIPT.replace("judge=sys.argv[2]", 'judge=sys.argv[2], environment="docker"')
     command = [sys.executable, "-c", script, str(out_dir), f"{JUDGES}:hang_with_child"]
@@ -199,16 +225,34 @@ def hanging(data, tmp_path, engine):
     process.wait()
 
 
+def orbit(*arguments):
+    """A command of its own process, and what it said beside its result."""
+    command = [sys.executable, "-m", "orbit.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
+
+
 def test_a_killed_run_leaves_containers_only_until_the_next_command(hanging, engine):
     process, run_id, child = hanging
+    assert orbit("schema", "verdict") == ""
+    assert left_in(engine, run_id), "the run was alive"
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=30)
     wait_for(lambda: not psutil.pid_exists(child))
     assert left_in(engine, run_id)
 
-    assert orphans.remove_orphans(print) >= 1
+    assert f"left behind by run {run_id}" in orbit("schema", "verdict")
     assert left_in(engine, run_id) == []
     assert run_id not in {orphan.run_id for orphan in orphans.find_orphans()}
+    assert list(left_overs.marks_dir().iterdir()) == []
+
+
+def test_the_next_run_needs_no_mark_to_find_what_was_left(hanging, engine):
+    process, run_id, _ = hanging
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    left_overs.unmark(run_id)
+    assert orphans.remove_orphans(print) >= 1
+    assert left_in(engine, run_id) == []
 
 
 def test_an_interrupted_run_leaves_no_container(hanging, engine):
@@ -217,3 +261,4 @@ def test_an_interrupted_run_leaves_no_container(hanging, engine):
     assert process.wait(timeout=90) == 130
     assert not psutil.pid_exists(child)
     assert left_in(engine, run_id) == []
+    assert list(left_overs.marks_dir().iterdir()) == []

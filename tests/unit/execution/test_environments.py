@@ -1,21 +1,25 @@
 import pytest
+from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.environments.docker import COMPOSE_NO_NETWORK_PATH
 from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
 from harbor.models.trial.paths import TrialPaths
 
 from orbit.errors import SetupError, UsageError
-from orbit.execution import _environments, agents
+from orbit.execution import _environments, _hosted, agents
 from orbit.execution._environments import DockerChoice, LocalChoice, choose_environment
 from orbit.execution.agents import AgentSpec
-from orbit.execution.docker import OrbitDockerEnvironment
+from orbit.execution.docker import OrbitDockerEnvironment, OrbitPodmanEnvironment
 from orbit.execution.trials import LimitsRecord
 from orbit.frameworks import find_framework
 
 NO_NETWORK = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
 
 
-def container(tmp_path, policy=None, phases=(), **options):
-    return OrbitDockerEnvironment(
+PODMAN = OrbitPodmanEnvironment
+
+
+def container(tmp_path, policy=None, phases=(), kind=OrbitDockerEnvironment, **options):
+    return kind(
         environment_dir=tmp_path,
         environment_name="task",
         session_id="trial__env",
@@ -61,7 +65,7 @@ def test_a_policy_that_would_need_the_sidecar_is_not_silently_dropped(tmp_path, 
 def docker(monkeypatch):
     """An image of every framework, and no way to confine an agent."""
     image = type("Image", (), {"name": "image:1", "image_id": "sha256:1", "agents": {"codex": "0.171.0"}})
-    monkeypatch.setattr("orbit.images.check_image", lambda framework: image)
+    monkeypatch.setattr("orbit.images.check_image", lambda framework, program: image)
     monkeypatch.setattr(OrbitDockerEnvironment, "_egress_control_kernel_support", classmethod(lambda cls: False))
     return DockerChoice()
 
@@ -79,7 +83,7 @@ def test_a_container_is_staged_with_the_limits_of_its_cell(docker):
 
 
 def test_the_engine_is_asked_what_it_has(monkeypatch, tmp_path):
-    monkeypatch.setattr("orbit.images.ask_engine", lambda *arguments: f"4 {10 * 2**30} {tmp_path}\n")
+    monkeypatch.setattr("orbit.images.ask_engine", lambda *arguments, program: f"4 {10 * 2**30} {tmp_path}\n")
     _environments._engine_capacity.cache_clear()
     found = DockerChoice().capacity()
     _environments._engine_capacity.cache_clear()
@@ -155,3 +159,93 @@ def test_local_takes_the_network_only_from_agents_that_need_none(monkeypatch):
     assert isinstance(choice, LocalChoice)
     assert choice.for_cell(framework, AgentSpec("reference"), LIMITS).spec.can_enforce_no_network
     assert not choice.for_cell(framework, AgentSpec("codex"), LIMITS).spec.can_enforce_no_network
+
+
+def test_podman_is_docker_by_another_program(docker, monkeypatch):
+    choice = choose_environment("podman")
+    place = choice.for_cell(find_framework("tensorcircuit"), AgentSpec("reference"), LIMITS)
+    assert place.spec.kind == "podman"
+    assert choice.to_harbor("r1", AgentSpec("reference")).import_path == f"{PODMAN.__module__}:{PODMAN.__name__}"
+    assert PODMAN.type() == "podman"
+    monkeypatch.setattr("orbit.images._engine.shutil.which", lambda name: None)
+    with pytest.raises(SetupError, match="podman: no such command"):
+        choice.capacity()
+
+
+def test_podman_needs_a_compose_program(monkeypatch):
+    def refuse(kwargs=None):
+        raise SystemExit("No Podman compose frontend found.\nInstall one.")
+
+    monkeypatch.setattr(PODMAN, "preflight", refuse)
+    with pytest.raises(SetupError, match=r"compose frontend found\. Install one") as caught:
+        choose_environment("podman").prepare("r1", [], print)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_overlay_is_the_same_for_podman(tmp_path):
+    environment = container(tmp_path, NO_NETWORK, [NO_NETWORK], kind=PODMAN)
+    assert environment.capabilities.disable_internet
+    assert environment.overlay() == container(tmp_path, NO_NETWORK, [NO_NETWORK]).overlay()
+
+
+@pytest.mark.parametrize("name", ["e2b", "modal", "daytona"])
+def test_an_environment_that_lacks_a_package_or_a_credential_is_one_line(name, monkeypatch):
+    for variable in ("E2B_API_KEY", "MODAL_TOKEN_ID", "DAYTONA_API_KEY", "DAYTONA_JWT_TOKEN"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "/nonexistent")
+    choice = choose_environment(name)
+    for missing, reason in ((["some-sdk"], f"run pip install 'harbor[{name}]'"), ([], "")):
+        monkeypatch.setattr(_hosted, "missing_packages", lambda *_, missing=missing: missing)
+        with pytest.raises(SetupError) as caught:
+            choice.for_cell(find_framework("tensorcircuit"), AgentSpec("reference"), LIMITS)
+        assert str(caught.value).startswith(f"environment {name}: ")
+        assert reason in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_packages_of_an_extra_are_looked_up():
+    requirements = ["nowhere-to-be-found>=1; extra == 'a'", 'pytest ; extra == "a"', "neither; extra == 'b'"]
+    assert _hosted.missing_packages("a", requirements) == ["nowhere-to-be-found"]
+    assert _hosted.missing_packages("c", requirements) == []
+
+
+def test_a_hosted_environment_gets_our_image_and_says_what_it_cannot_do(monkeypatch):
+    class Elsewhere(OrbitDockerEnvironment):
+        @property
+        def capabilities(self):
+            return EnvironmentCapabilities(disable_internet=True)
+
+        @classmethod
+        def resource_capabilities(cls):
+            return EnvironmentResourceCapabilities(memory_limit=True)
+
+    monkeypatch.setattr(_hosted, "_environment_class", lambda name: Elsewhere)
+    choice = choose_environment("daytona", image_prefix="registry.example.org/team/")
+    assert choice.to_harbor("r1", AgentSpec("reference")).type == "daytona"
+    assert choice.capacity().cpus is None
+    place = choice.for_cell(find_framework("pennylane"), AgentSpec("codex", model="openai/m"), LIMITS)
+    assert place.spec.image.startswith("registry.example.org/team/orbit-pennylane:")
+    assert place.spec.can_enforce_no_network
+    assert not place.spec.can_enforce_allowlist
+    told = " ".join(place.warnings)
+    assert "4 cores" in told
+    assert "disk use" in told
+    assert "of memory" not in told
+    with pytest.raises(SetupError, match="push the image"):
+        choice.for_cell(find_framework("pennylane"), AgentSpec("codex", version="0.0.1"), LIMITS)
+
+
+def test_what_an_environment_can_enforce_is_not_guessed():
+    class Asks(OrbitDockerEnvironment):
+        @property
+        def capabilities(self):
+            return EnvironmentCapabilities(disable_internet=not self._compose_mode, network_allowlist=self.unknown)
+
+    assert not _hosted._capabilities(Asks).disable_internet
+
+
+def test_an_image_prefix_is_for_other_machines():
+    with pytest.raises(UsageError, match="--image-prefix"):
+        choose_environment("docker", image_prefix="registry.example.org")
+    with pytest.raises(UsageError, match=r"not one of local, docker, podman, .*daytona"):
+        choose_environment("cloud9")

@@ -41,7 +41,8 @@ def engine(monkeypatch):
     items = [{**found, "com.docker.compose.project": f"project-{name}"} for name, found in labels.items()]
     calls = []
 
-    def ask(*arguments):
+    def ask(*arguments, program, host):
+        assert (program, host) == ("docker", None)
         calls.append(arguments)
         if arguments[1] == "inspect":
             return json.dumps([{"Labels": item, "Config": {"Labels": item}} for item in items])
@@ -65,7 +66,7 @@ def test_of_a_given_run_everything_is_found(engine):
 
 
 def test_without_an_engine_nothing_fails(monkeypatch):
-    def ask(*arguments):
+    def ask(*arguments, **engine):
         raise SetupError("no engine")
 
     monkeypatch.setattr(orphans._engine, "ask", ask)

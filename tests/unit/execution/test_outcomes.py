@@ -44,6 +44,23 @@ def test_every_ending_has_a_rule():
 
 
 @pytest.mark.parametrize(
+    ("exception", "message", "told"),
+    [
+        ("RuntimeError", "copying failed: the container engine went away during `compose cp`", "EngineGoneError"),
+        ("HarnessError", "Cannot connect to the Docker daemon at unix", "EngineGoneError"),
+        ("EnvironmentStartTimeoutError", "[Errno 28] No space left on device", "DiskFullError"),
+        ("AgentTimeoutError", "Cannot connect to the Docker daemon", "AgentTimeoutError"),
+        ("RuntimeError", "something else", "RuntimeError"),
+    ],
+)
+def test_harbor_is_told_the_type_that_decides_on_a_retry(exception, message, told):
+    found = outcomes.telling_type(exception, message)
+    assert found == told
+    retried = outcomes.RULES[classify(exception, message)].retry
+    assert (found in outcomes.retryable_exceptions()) == retried
+
+
+@pytest.mark.parametrize(
     ("ending", "mode"),
     [
         (Ending.COMPLETED, FailureMode.AGENT_NO_ARTIFACT),
