@@ -80,6 +80,7 @@ def test_the_recipe_lists_every_file_that_lint_asks_for() -> None:
     assert listed <= written | {"environment/Dockerfile"}
 
 
+@pytest.mark.timeout(1800)
 def test_who_follows_the_recipe_has_a_task(tmp_path: Path) -> None:
     directory = follow(tmp_path)
     kinds = [" ".join(command[:3] if command[1] == "tasks" else command[:2]) for command in commands()]
