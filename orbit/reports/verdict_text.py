@@ -105,7 +105,11 @@ def measured(item: Evidence) -> str:
 def _side(item: Evidence) -> str:
     """On which side of its limit a value must be, which value and outcome tell together."""
     value, limit = item.value, item.limit
-    if item.outcome is Outcome.NOT_APPLICABLE or not isinstance(value, float | int) or not isinstance(limit, float | int):
+    if (
+        item.outcome is Outcome.NOT_APPLICABLE
+        or not isinstance(value, float | int)
+        or not isinstance(limit, float | int)
+    ):
         return ""
     if value == limit:
         return ""
