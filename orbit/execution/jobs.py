@@ -138,13 +138,21 @@ def run_job(plan: JobPlan, progress: Progress | None = None) -> JobOutcome:
                 asyncio.run(_run(plan, run, out_dir, environment, report))
         except asyncio.CancelledError as error:
             raise KeyboardInterrupt from error
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
+        except (OSError, ExceptionGroup) as error:  # harbor runs trials in a group, whose errors come together
+            if not _says_disk_full(error):
                 raise
             raise SetupError(f"{out_dir}: no space left on its disk; free some and repeat the command") from error
         finally:
             environment.clean_up(run.run_id, report)
         return JobOutcome(run=run, trials=tuple(_all_records(run, out_dir)), out_dir=out_dir)
+
+
+def _says_disk_full(error: BaseException) -> bool:
+    """Whether an error, or one that it holds, follows or comes from, is that of a full disk."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return True
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return any(_says_disk_full(other) for other in (*inner, error.__cause__, error.__context__) if other is not None)
 
 
 @contextlib.contextmanager

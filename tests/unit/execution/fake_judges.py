@@ -4,6 +4,7 @@ Loaded by the verification worker as `tests.unit.execution.fake_judges:NAME`. On
 job, the local environment, the verifier and the worker process are the real ones.
 """
 
+import itertools
 import subprocess
 import time
 
@@ -85,6 +86,21 @@ def hang_once(request, executor, progress):
     if judged >= 1 and not (run_dir.parent / "let_go").exists():
         hang_with_child(request, executor, progress)
     return by_content(request, executor, progress)
+
+
+def fill_the_disk(request, executor, progress):
+    """Writes beside the trial until the disk is full."""
+    with (request.out_dir / "filler").open("wb", buffering=0) as filler:
+        for block in itertools.repeat(bytes(2**16)):
+            if filler.write(block) < len(block):
+                filler.write(block)
+
+
+def fill_the_disk_and_free_it(request, executor, progress):
+    try:
+        fill_the_disk(request, executor, progress)
+    finally:
+        (request.out_dir / "filler").unlink()
 
 
 def run_once(request, executor, progress):
