@@ -226,4 +226,5 @@ def _deep(task: Task, progress: Progress) -> list[Evidence]:
                 others = ", ".join(fate.caught_by) or "nothing"
                 reason = fate.error or f"escapes {mutant.check}; caught by {others}"
                 evidence.append(_failed("mutant", f"{mutant.name} ({mutant.why}): {reason}"))
+                progress(f"{task.id}: {evidence[-1].message}")
     return evidence
