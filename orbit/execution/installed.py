@@ -24,12 +24,18 @@ from harbor.agents.installed.base import (
 )
 from harbor.agents.installed.claude_code import ClaudeCode
 from harbor.agents.installed.codex import Codex
+from harbor.environments.base import BaseEnvironment
+from harbor.models.agent.context import AgentContext
 
 from orbit.execution._agent_logs import events
 
 Failure = type[NonZeroAgentExitCodeError]
 
 _MAX_TEXT_CHARS = 500
+_KILLED = 137
+_OOM_COUNTERS = "/sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control"
+"""Of the container, in control groups version 2 and 1."""
+
 _BY_STATUS: dict[int, Failure] = {
     400: UnsupportedModelParametersError,
     401: AgentAuthenticationError,
@@ -94,8 +100,29 @@ def _last_line(output: str) -> str:
     return output.strip().rpartition("\n")[2]
 
 
+class AgentOutOfMemoryError(NonZeroAgentExitCodeError):
+    """The kernel killed the agent's program, because its container had no memory left."""
+
+
+async def told_of_memory(error: NonZeroAgentExitCodeError, environment: BaseEnvironment) -> NonZeroAgentExitCodeError:
+    """The error, or what it really was: a program that was killed, where the kernel has killed for memory."""
+    if f"status {_KILLED}: " not in str(error):
+        return error
+    counters = await environment.exec(f"cat {_OOM_COUNTERS} 2>/dev/null; true", cwd="/", user="root", timeout_sec=30)
+    if re.search(r"^oom_kill [1-9]", counters.stdout or "", re.MULTILINE):
+        return AgentOutOfMemoryError(f"{error} (killed by the kernel: the container had no memory left)")
+    return error
+
+
 class OrbitCodex(Codex):
     """Codex."""
+
+    @override
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        try:
+            await super().run(instruction, environment, context)
+        except NonZeroAgentExitCodeError as error:
+            raise await told_of_memory(error, environment) from error
 
     @override
     def _classify_exec_error(self, command: str, result: Any) -> NonZeroAgentExitCodeError:
@@ -104,6 +131,13 @@ class OrbitCodex(Codex):
 
 class OrbitClaudeCode(ClaudeCode):
     """Claude Code."""
+
+    @override
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        try:
+            await super().run(instruction, environment, context)
+        except NonZeroAgentExitCodeError as error:
+            raise await told_of_memory(error, environment) from error
 
     @override
     def _classify_exec_error(self, command: str, result: Any) -> NonZeroAgentExitCodeError:

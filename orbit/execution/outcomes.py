@@ -94,7 +94,7 @@ EXCEPTIONS: dict[str, Ending] = {
     for ending, names in {
         Ending.AGENT_TIMEOUT: ("AgentTimeoutError",),
         Ending.AGENT_EXIT: ("NonZeroAgentExitCodeError",),
-        Ending.MEMORY: ("SandboxLikelyOutOfMemoryError", "MemoryLimitExceededError"),
+        Ending.MEMORY: ("AgentOutOfMemoryError", "SandboxLikelyOutOfMemoryError", "MemoryLimitExceededError"),
         Ending.CONTEXT_EXHAUSTED: (
             "ContextWindowExceededError",
             "OutputTokenExceededError",

@@ -17,10 +17,13 @@ from orbit.execution.agents import AgentSpec
 from orbit.execution.jobs import Cell, JobPlan, run_job
 from orbit.execution.outcomes import Disposition, Ending
 from orbit.verification.execution import Execution, read_outputs
-from orbit.verification.verdict import Validity
+from orbit.verification.verdict import FailureMode, Validity
+from tests.e2e.endpoint import Turn
+from tests.e2e.execution.test_agents import DONE, WRITE, solve
 from tests.unit.execution.test_jobs import JUDGES, SCRIPT, wait_for
 
 pytestmark = pytest.mark.e2e
+__all__ = ["solve"]
 
 RELAY = """
 import asyncio, sys
@@ -262,3 +265,21 @@ def test_an_interrupted_run_leaves_no_container(hanging, engine):
     assert not psutil.pid_exists(child)
     assert left_in(engine, run_id) == []
     assert list(left_overs.marks_dir().iterdir()) == []
+
+
+RAISE_ITS_SCORE = "for p in $(pgrep codex); do echo 1000 > /proc/$p/oom_score_adj; done; "
+TAKE_ALL = "python3 -c 'import time; taken = [bytearray(2**28) for _ in range(32)]; time.sleep(300)'"
+
+
+def test_an_agent_that_the_kernel_kills_for_memory_is_told_apart(data, solve):
+    toml = data / "tasks" / "tiny" / "01-copy" / "task.toml"
+    toml.write_text(toml.read_text() + "[environment]\nmemory_mb = 1024\n")
+    trial = solve("codex", [Turn(command=RAISE_ITS_SCORE + TAKE_ALL), DONE])
+    assert (trial.ending, trial.disposition) == (Ending.MEMORY, Disposition.FAILED_TRIAL), trial
+    assert (trial.failure_mode, trial.reward) == (FailureMode.RESOURCE_TIMEOUT_OOM, 0)
+
+
+def test_an_agent_that_is_killed_otherwise_crashed_and_its_artifact_is_judged(solve):
+    trial = solve("codex", [WRITE, Turn(command="pkill -KILL codex"), DONE])
+    assert (trial.ending, trial.disposition) == (Ending.AGENT_EXIT, Disposition.JUDGE), trial
+    assert trial.reward == 1

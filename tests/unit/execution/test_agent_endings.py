@@ -1,3 +1,4 @@
+import asyncio
 import json
 
 import pytest
@@ -13,9 +14,10 @@ from harbor.agents.installed.base import (
     UnknownApiError,
     UnsupportedModelParametersError,
 )
+from harbor.environments.base import ExecResult
 
 from orbit.execution._agent_logs import final_message, is_refusal
-from orbit.execution.installed import claude_failure, codex_failure
+from orbit.execution.installed import AgentOutOfMemoryError, claude_failure, codex_failure, told_of_memory
 
 
 def lines(*items):
@@ -109,3 +111,22 @@ def test_last_message_of_either_program(tmp_path):
     assert final_message(tmp_path) == "two"
     (tmp_path / "claude-code.txt").write_text(lines({"type": "assistant"}, {"type": "result", "result": "end"}))
     assert final_message(tmp_path) == "end"
+
+
+@pytest.mark.parametrize(
+    ("status", "counters", "kind"),
+    [
+        (137, "low 0\noom_kill 2\n", AgentOutOfMemoryError),
+        (137, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", AgentOutOfMemoryError),
+        (137, "oom_kill 0\n", NonZeroAgentExitCodeError),
+        (137, None, NonZeroAgentExitCodeError),
+        (1, "oom_kill 2\n", NonZeroAgentExitCodeError),
+    ],
+)
+def test_only_a_killed_program_of_a_container_without_memory_was_killed_for_it(status, counters, kind):
+    class Container:
+        async def exec(self, command, **rest):
+            return ExecResult(stdout=counters, stderr=None, return_code=0)
+
+    error = NonZeroAgentExitCodeError(f"codex ended with status {status}: Killed")
+    assert type(asyncio.run(told_of_memory(error, Container()))) is kind

@@ -17,6 +17,10 @@ TABLE = [
     ("SandboxLikelyOutOfMemoryError", "killed", 1, False, Disposition.FAILED_TRIAL),
     ("AgentSafetyRefusalError", "no", 1, False, Disposition.FAILED_TRIAL),
     ("AgentSafetyRefusalError", "no", 1, True, Disposition.JUDGE),
+    ("ContextWindowExceededError", "too long", 1, True, Disposition.JUDGE),
+    ("ContextWindowExceededError", "too long", 1, False, Disposition.FAILED_TRIAL),
+    ("AgentSetupTimeoutError", "slow", 1, False, Disposition.RETRY),
+    ("AgentSetupTimeoutError", "slow", 0, True, Disposition.HARNESS_ERROR),
     ("ApiRateLimitError", "429", 1, False, Disposition.RETRY),
     ("ApiRateLimitError", "429", 0, False, Disposition.HARNESS_ERROR),
     ("ApiConnectionError", "refused", 2, True, Disposition.RETRY),
@@ -37,6 +41,10 @@ TABLE = [
 def test_table(exception, message, retries_left, has_artifact, expected):
     ending = classify(exception, message)
     assert dispose(ending, has_artifact=has_artifact, retries_left=retries_left) is expected
+
+
+def test_no_ending_is_missing_from_the_table():
+    assert {classify(exception, message) for exception, message, *_ in TABLE} == set(Ending)
 
 
 def test_every_ending_has_a_rule():
