@@ -205,6 +205,8 @@ def _check(plan: JobPlan) -> None:
             "use --environment docker, or --allow-unsandboxed if you trust it"
         )
     plan.agent.check()
+    if not plan.agent.is_trusted:
+        plan.agent.to_harbor()  # refuses unknown options before anything is written
 
 
 def _stage(plan: JobPlan, resolved: list[_Resolved], out_dir: Path, environment: EnvironmentChoice) -> RunRecord:

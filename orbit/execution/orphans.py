@@ -10,6 +10,7 @@ import json
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -87,11 +88,17 @@ def find_orphans(run_id: str | None = None, engine: Engine = DOCKER) -> list[Orp
         if not listed:
             continue
         for item in json.loads(engine.ask(kind[0], "inspect", *listed)):
-            labels = item["Labels"] if kind[0] == "network" else item["Config"]["Labels"]
+            labels = _labels(item["Config"] if kind[0] == "container" else item)
             mine = labels.get(RUN_LABEL) == run_id if run_id else not is_alive(labels.get(OWNER_LABEL, ""))
             if mine and _PROJECT_LABEL in labels:
                 found.append(Orphan(labels[_PROJECT_LABEL], labels[RUN_LABEL]))
     return list(dict.fromkeys(found))
+
+
+def _labels(item: dict[str, Any]) -> dict[str, str]:
+    """Docker and Podman differ in how they spell the key."""
+    labels: dict[str, str] = item.get("Labels") or item.get("labels") or {}
+    return labels
 
 
 def remove(orphan: Orphan, engine: Engine = DOCKER) -> None:

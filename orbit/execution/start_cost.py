@@ -27,7 +27,7 @@ from orbit.verification.execution import Executor
 from orbit.verification.verdict import REQUIRED_STAGES, Stage, StageStatus, Timing, Verdict, decide, reward
 
 TASK, FRAMEWORK = "12", "tensorcircuit"
-_REWARD_SCRIPT = "#!/bin/sh\ntest -f /app/solution.py && echo 1 > /logs/verifier/reward.txt\n"
+_REWARD_SCRIPT = "#!/bin/sh\nmkdir -p /logs/verifier\ntest -f /app/solution.py && echo 1 > /logs/verifier/reward.txt\n"
 _JUDGE = "orbit.execution.start_cost:judge_nothing"
 _TIMEOUT_SEC = 600.0
 
@@ -72,8 +72,7 @@ def measure(n_pairs: int, work_dir: Path) -> list[tuple[float, float]]:
     _timed(_orbit_command(artifact, work_dir / "staged"))  # warms the engine, and stages the task for both
     staged = next((work_dir / "staged" / STAGED_DIR).iterdir())
     task_dir = work_dir / "task"
-    shutil.copytree(staged, task_dir)
-    (task_dir / "tests" / "test.sh").write_text(_REWARD_SCRIPT)
+    for_bare_harbor(staged, task_dir)
     pairs = []
     for number in range(n_pairs):
         sides = {
@@ -101,11 +100,23 @@ def _orbit_command(artifact: Path, out_dir: Path) -> list[str]:
 
 
 def _harbor_command(task_dir: Path, jobs_dir: Path) -> list[str]:
-    """The bare job. harbor cuts the network off with images from a registry, so its task asks for a public one."""
-    toml = task_dir / "task.toml"
-    toml.write_text(toml.read_text().replace('"no-network"', '"public"'))
     program = str(Path(sys.executable).with_name("harbor"))
     return [program, "run", "--path", str(task_dir), "--agent", "oracle", "--jobs-dir", str(jobs_dir), "--quiet"]
+
+
+def for_bare_harbor(staged: Path, task_dir: Path) -> None:
+    """Copy a staged task for harbor's own verifier and environment.
+
+    harbor cuts the network off with images from a registry, so it is left open. It copies a verifier's script in only
+    if the verifier's container is given no image of its own; it then takes the task's, which is the same one.
+    """
+    shutil.copytree(staged, task_dir)
+    (task_dir / "tests" / "test.sh").write_text(_REWARD_SCRIPT)
+    toml = task_dir / "task.toml"
+    head, table, rest = toml.read_text().replace('"no-network"', '"public"').partition("[verifier.environment]\n")
+    own, blank, others = rest.partition("\n\n")
+    kept = [line for line in own.splitlines() if not line.startswith("docker_image")]
+    toml.write_text(head + table + "\n".join(kept) + blank + others)
 
 
 def _harbor_reward(jobs_dir: Path) -> float | None:

@@ -265,3 +265,11 @@ def test_telemetry_and_price_download_are_off_unless_asked_for():
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**environment, **asked}
         )
         assert ended.stdout == expected
+
+
+def test_an_unknown_option_of_an_agent_is_refused_before_anything_is_written(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    agent = AgentSpec("codex", model="openai/m", options={"bogus": 1})
+    with pytest.raises(UsageError, match="bogus"):
+        run_job(JobPlan(CELLS[:1], agent, tmp_path / "run", environment="docker"))
+    assert not (tmp_path / "run").exists()

@@ -29,8 +29,8 @@ def test_what_cannot_be_known_counts_as_alive(label):
     assert orphans.is_alive(label)
 
 
-@pytest.fixture
-def engine(monkeypatch):
+@pytest.fixture(params=["Labels", "labels"], ids=["docker", "podman"])
+def engine(request, monkeypatch):
     """A stand-in for the engine's command line with one live, one dead and one foreign project."""
     dead, host = f"{socket.gethostname()}/{os.getpid()}/12.00", socket.gethostname()
     labels = {
@@ -39,13 +39,13 @@ def engine(monkeypatch):
         "far": {"orbit.run": "f", "orbit.owner": f"not-{host}/1/1.0"},
     }
     items = [{**found, "com.docker.compose.project": f"project-{name}"} for name, found in labels.items()]
-    calls = []
+    calls, spelling = [], request.param
 
     def ask(*arguments, program, host):
         assert (program, host) == ("docker", None)
         calls.append(arguments)
         if arguments[1] == "inspect":
-            return json.dumps([{"Labels": item, "Config": {"Labels": item}} for item in items])
+            return json.dumps([{spelling: item, "Config": {"Labels": item}} for item in items])
         return "id1\nid2\n" if "ls" in arguments else ""
 
     monkeypatch.setattr(orphans._engine, "ask", ask)

@@ -5,6 +5,17 @@ import pytest
 
 from orbit.execution import start_cost
 
+TOML = """\
+[verifier.environment]
+docker_image = "image:1"
+cpus = 1
+network_mode = "no-network"
+
+[environment]
+docker_image = "image:1"
+network_mode = "no-network"
+"""
+
 
 def test_the_ratio_is_that_within_a_pair():
     pairs = [(10.0, 20.0), (30.0, 40.0), (12.0, 12.0)]
@@ -22,7 +33,7 @@ def sides(tmp_path, monkeypatch):
         if len(started) == 1:
             staged = tmp_path / "staged" / "tasks" / "cell"
             (staged / "tests").mkdir(parents=True)
-            (staged / "task.toml").write_text('[environment]\nnetwork_mode = "no-network"\n')
+            (staged / "task.toml").write_text(TOML)
         if side == "harbor":
             result = tmp_path / f"harbor-{started.count('harbor') - 1}" / "job" / "trial" / "result.json"
             result.parent.mkdir(parents=True)
@@ -39,7 +50,8 @@ def test_pairs_alternate_and_run_the_same_task(sides, tmp_path):
     assert start_cost.measure(2, tmp_path) == [(1.0, 2.0), (1.0, 2.0)]
     assert started == ["orbit", "orbit", "harbor", "harbor", "orbit"]
     toml = tomllib.loads((tmp_path / "task" / "task.toml").read_text())
-    assert toml["environment"]["network_mode"] == "public"
+    assert toml["verifier"]["environment"] == {"cpus": 1, "network_mode": "public"}
+    assert toml["environment"] == {"docker_image": "image:1", "network_mode": "public"}
     assert "reward.txt" in (tmp_path / "task" / "tests" / "test.sh").read_text()
 
 
