@@ -56,6 +56,9 @@ class Mutant(BaseModel):
         return self
 
 
+_HONEST = Mutant.model_construct(name="reference", why="", check="", run="timed", replace=(), fabricate=None)
+
+
 class _MutantFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
     mutant: list[Mutant]
@@ -172,6 +175,7 @@ class MutantTable:
         self.oracle: Oracle = task.load_oracle()
         self._runs: dict[str, tuple[Run, ...]] = {}
         self._probe: Probe | JointProbe | None = None
+        self._replay: functional.Replay | None = None
 
     def fate(self, mutant: Mutant) -> Fate:
         """Run, or make up, and judge one mutant."""
@@ -185,7 +189,7 @@ class MutantTable:
 
     def reference_evidence(self, run: RunName) -> list[Evidence]:
         """The unchanged reference on the same draws, which must not fail anything."""
-        honest = Mutant.model_construct(name="reference", why="", check="", run=run, replace=(), fabricate=None)
+        honest = _HONEST.model_copy(update={"run": run})
         outputs, error = self._outputs(honest, self._runs_for(run))
         if error is not None:
             raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
@@ -226,7 +230,18 @@ class MutantTable:
             if isinstance(self._probe, JointProbe):
                 return probes.compare_joint(self.evaluator, self.oracle, self._probe, outputs, rng)
             return probes.compare(self.evaluator, self._probe, outputs[0])
-        return functional.judge(self.evaluator, runs[0], outputs[0], contract=Contract.ORBIT_2, rng=rng)
+        replay = self._replay_of(runs[0]) if mutant.check.startswith("replay") else None
+        return functional.judge(self.evaluator, runs[0], outputs[0], contract=Contract.ORBIT_2, replay=replay, rng=rng)
+
+    def _replay_of(self, run: Run) -> functional.Replay:
+        """The paired reference and two perturbed ones; three whole runs, so only for mutants that name the replay."""
+        if self._replay is None:
+            moved = [self.evaluator.perturbed(run.config, np.random.default_rng([SEED, k])) for k in range(2)]
+            results, error = self._outputs(_HONEST, [Run(run.kind, run.name, item) for item in (run.config, *moved)])
+            if error is not None:
+                raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
+            self._replay = functional.Replay(results[0], results[1:])
+        return self._replay
 
     def _fabrications(self) -> Any:
         path = self.task.directory / "tests" / "fabrications.py"

@@ -98,6 +98,20 @@ def test_the_full_size_probe_makes_the_hyperedge_matter():
         assert abs(right.observables["energy_history"] - without.observables["energy_history"]) > 3e-3
 
 
+def test_the_timed_run_starts_where_the_hyperedge_matters():
+    """At the published size: the cheapest way to cheat is to leave it out."""
+    config = EVALUATOR.draw_timed(TASK.config, np.random.default_rng(3))
+    start = config["initial_parameters"]
+    right = EVALUATOR.evaluate(config, start).observables["energy_history"]
+    without = EVALUATOR.evaluate({**config, "selected_qubits": ()}, start).observables["energy_history"]
+    allowed = EVALUATOR.histories(config)["energy_history"].absolute
+    assert abs(right - without) >= 5 * allowed
+    published = EVALUATOR.initial_parameters(config)
+    right = EVALUATOR.evaluate(config, published).observables["energy_history"]
+    without = EVALUATOR.evaluate({**config, "selected_qubits": ()}, published).observables["energy_history"]
+    assert abs(right - without) < 1e-3 * allowed
+
+
 def test_large_registers_are_allowed_the_error_of_single_precision_vectors():
     assert EVALUATOR.histories(dict(TASK.config))["energy_history"].allowed(np.ones(1)) == pytest.approx(3e-3)
     assert EVALUATOR.histories(small_config())["energy_history"].allowed(np.ones(1)) == pytest.approx(2e-4)

@@ -43,6 +43,11 @@ def test_an_honest_outcome_passes_and_every_check_looked_at_it():
         "first_update",
         "replay:loss_history",
         "replay_late:loss_history",
+        "replay_far:loss_history",
+        "replay_late:checkpoint_parameters",
+        "replay_far:checkpoint_parameters",
+        "replay_late:final_parameters",
+        "replay_far:final_parameters",
     }
 
 
@@ -123,6 +128,30 @@ def test_replay_fails_early_and_flags_late():
     found = judged(run, late, replay=replay)
     assert list(found) == ["replay_late:loss_history"]
     assert found["replay_late:loss_history"].outcome is Outcome.FLAG
+    late["loss_history"][step] += 2e-2
+    assert judged(run, late, replay=replay)["replay_far:loss_history"].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("key", ["checkpoint_parameters", "final_parameters"])
+def test_parameters_that_stopped_moving_are_flagged_and_fail_far_away(key):
+    run = timed_run()
+    outputs = honest(run)
+    moved = [ORACLE.solve(EVALUATOR.perturbed(run.config, np.random.default_rng(k))) for k in (1, 2)]
+    replay = Replay(dict(outputs), moved)
+    rate = run.config["learning_rate"]
+    for distance, outcomes in ((0.005, (Outcome.FLAG, Outcome.PASS)), (0.5, (Outcome.FLAG, Outcome.FAIL))):
+        off = {name: value.copy() for name, value in outputs.items()}
+        off[key] += distance * rate
+        evidence = judge(EVALUATOR, run, off, contract=Contract.ORBIT_2, replay=replay, rng=np.random.default_rng(2))
+        found = {item.check: item.outcome for item in evidence}
+        assert (found[f"replay_late:{key}"], found[f"replay_far:{key}"]) == outcomes
+
+
+def test_absurd_numbers_are_not_looked_at():
+    run = timed_run()
+    outputs = honest(run)
+    outputs["final_parameters"] = np.full_like(outputs["final_parameters"], 1e200)
+    assert judged(run, outputs)["form"].outcome is Outcome.FAIL
 
 
 def test_the_published_contract_fails_only_on_its_own_criteria():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from orbit.errors import HarnessError
 from orbit.physics.gates import rotation_sequence
 from orbit.physics.hamiltonians import ising_ground_energy
 from orbit.physics.product_layers import IsingChain, State, apply_layer, product_vector, pull_back
@@ -29,6 +30,9 @@ from orbit.verification.verdict import Evidence
 LARGE = 16
 """From this many qubits on, norms and reductions of complex64 vectors cost more than the tolerance of probes."""
 LARGE_TOLERANCE = Tolerance(absolute=3e-3)
+CLEAR = 5.0
+"""Tolerances by which the energy of a timed run's start changes without the hyperedge."""
+MAX_DRAWS = 50
 
 
 class CzHyperedgeEvaluator(Evaluator):
@@ -40,11 +44,20 @@ class CzHyperedgeEvaluator(Evaluator):
         return np.random.default_rng(config["seed"]).normal(0.0, config["initial_parameter_scale"], shape)
 
     def draw_timed(self, defaults: Config, rng: np.random.Generator) -> Config:
-        """A drawn seed."""
-        config = {**defaults, "seed": int(rng.integers(1, 2**31))}
-        config["initial_parameters"] = self.initial_parameters(config)
-        config["checkpoint_steps"] = draw_checkpoints(config["max_steps"], rng)
-        return config
+        """A drawn seed and a start at the published scale, around a state in which the selected qubits are 1.
+
+        From the prescribed start the hyperedge moves no energy by more than rounding does, at any step.
+        """
+        scale = defaults["initial_parameter_scale"]
+        for _ in range(MAX_DRAWS):
+            config = self._with_start(defaults, scale, rng)
+            energies = [
+                self.evaluate(variant, config["initial_parameters"]).observables["energy_history"]
+                for variant in (config, {**config, "selected_qubits": ()})
+            ]
+            if abs(np.subtract(*energies)) >= CLEAR * LARGE_TOLERANCE.absolute:
+                return config
+        raise HarnessError(f"{MAX_DRAWS} draws in a row do not show the hyperedge in the energy of the start")
 
     def draw_probe(self, defaults: Config, rng: np.random.Generator, n_steps: int) -> Config:
         """5 to 10 qubits, 3 to 5 of them selected, a random basis state, angles up to 1.5."""
@@ -68,15 +81,15 @@ class CzHyperedgeEvaluator(Evaluator):
         }
 
     def draw_full_probe(self, defaults: Config, rng: np.random.Generator) -> Config:
-        """Default size, three steps, parameters at scale 0.3 around a state in which the selected qubits are 1.
+        """Default size, three steps, parameters at scale 0.3 around a state in which the selected qubits are 1."""
+        return self._with_start({**defaults, "max_steps": 3}, 0.3, rng)
 
-        From the prescribed start the amplitude that the hyperedge acts on is too small to be seen in any energy.
-        """
-        config = {**defaults, "seed": int(rng.integers(1, 2**31)), "max_steps": 3}
-        start = 0.3 * rng.standard_normal((config["n_layers"], config["n_qubits"], 3))
+    def _with_start(self, defaults: Config, scale: float, rng: np.random.Generator) -> Config:
+        config = {**defaults, "seed": int(rng.integers(1, 2**31))}
+        start = scale * rng.standard_normal((config["n_layers"], config["n_qubits"], 3))
         start[0, sorted(set(config["selected_qubits"]) - set(config["initial_ones"])), 0] += np.pi
         config["initial_parameters"] = start
-        config["checkpoint_steps"] = draw_checkpoints(3, rng)
+        config["checkpoint_steps"] = draw_checkpoints(config["max_steps"], rng)
         return config
 
     def result_spec(self, config: Config) -> dict[str, ArraySpec]:
@@ -181,9 +194,10 @@ def _ground_energy_density(config: Config) -> float:
 
 
 def _flip_selected(state: State, config: Config) -> None:
-    """The hyperedge, in place: change the sign of the amplitudes in which every selected qubit is 1."""
-    selected = set(config["selected_qubits"])
-    n = config["n_qubits"]
+    """The hyperedge, in place: change the sign of amplitudes in which every selected qubit is 1, if there is one."""
+    selected, n = set(config["selected_qubits"]), config["n_qubits"]
+    if not selected:
+        return
     state.reshape((2,) * n)[tuple(1 if q in selected else slice(None) for q in range(n))] *= -1
 
 
