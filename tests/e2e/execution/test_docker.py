@@ -15,6 +15,7 @@ import pytest
 from orbit.execution import left_overs, orphans
 from orbit.execution.agents import AgentSpec
 from orbit.execution.jobs import Cell, JobPlan, run_job
+from orbit.execution.limits import Overrides
 from orbit.execution.outcomes import Disposition, Ending
 from orbit.verification.execution import Execution, read_outputs
 from orbit.verification.verdict import FailureMode, Validity
@@ -143,13 +144,14 @@ def test_a_nosy_artifact_finds_nothing(data, tmp_path, engine, monkeypatch):
 
 
 def test_memory_beyond_the_limit_is_reported_and_nothing_else_dies(data, tmp_path, engine):
-    toml = data / "tasks" / "tiny" / "01-copy" / "task.toml"
-    toml.write_text(toml.read_text() + "[environment]\nmemory_mb = 2048\n")
-    outcome = run(tmp_path, HUNGRY)
+    """The limit is the one asked for, instead of the 32 GiB of the task."""
+    outcome = run(tmp_path, HUNGRY, limits=Overrides(cpus=1, memory_mb=2048, run_timeout_sec=50))
     _, made = execution(outcome, "candidate")
     assert made.status == "memory", made
     _, reference = execution(outcome, "reference")
     assert reference.status == "memory"
+    (cell,) = outcome.run.cells
+    assert (cell.limits.cpus, cell.limits.memory_mb, cell.limits.run_timeout_sec) == (1, 2048, 50)
 
 
 @pytest.fixture
