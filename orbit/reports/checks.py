@@ -38,6 +38,8 @@ SCALES = ((0.1, 0.9), (1.5, 3.0))
 """Ranges of made-up results; limits that are relative to a result differ between them."""
 BITS = (0.5, 0.02)
 """Frequencies of 1 in made-up samples."""
+OF_TOLERANCES = ("probe", "replay_late", "replay_far")
+"""Names that mean this only where a tolerance belongs to the result key."""
 UNNOTED = {"form": "", "shape": ">"}
 """Relations of checks that are not built from a comparison; the others compare a distance with what is allowed."""
 VARIES = "a limit set by the results or the draw"
@@ -56,6 +58,7 @@ MEANINGS = {
     "first_update": "drawn parameters with a clear gradient moved by learning_rate against its sign",
     "replay": f"first {REPLAY_FIRST} entries, from the expert's run on the same draw",
     "replay_late": f"entries after the first {REPLAY_FIRST}, from the expert's run on the same draw",
+    "replay_far": f"entries after the first {REPLAY_FIRST}, from the expert's run on the same draw",
     "probe": "from the oracle",
 }
 """What the checks that every task shares look at, by the name before the colon."""
@@ -252,7 +255,7 @@ def _tolerance(evaluator: Evaluator, check: str, rehearsal: _Rehearsal) -> Toler
     """The tolerance that a check of a result key uses."""
     config = rehearsal.config
     family, _, key = check.partition(":")
-    if family in ("recompute", "replay", "replay_late", "continuity"):
+    if family in ("recompute", "continuity") or family.startswith("replay"):
         return evaluator.histories(config).get(key)
     if family == "final":
         return evaluator.final_quantities(config, rehearsal.outputs).get(key)
@@ -274,8 +277,9 @@ def _limit_of_tolerances(family: str, found: Sequence[tuple[Tolerance, Config]])
     rule = _rule(found)
     if family == "continuity":
         return None, f"{rule} + 3 x the largest of the last 20 moves"
-    if family in ("replay", "replay_late"):
-        return None, f"{rule} + {REPLAY_FACTOR:g} x the distance of runs that differ by rounding"
+    if family.startswith("replay"):
+        rule = f"{rule} + {REPLAY_FACTOR:g} x the distance of runs that differ by rounding"
+        return None, f"{functional.FAR:g} x ({rule})" if family == "replay_far" else rule
     numbers = {None if _depends_on_entry(tolerance) else tolerance.absolute for tolerance, _ in found}
     return (numbers.pop() if len(numbers) == 1 else None), rule
 
@@ -321,7 +325,7 @@ def tolerance_rule(tolerance: Tolerance, config: Config, *, in_updates: bool = F
 def _meaning(check: str, found: _Found) -> str:
     """What every task means by the name, or as much of the messages as does not speak of made-up values."""
     family = check.partition(":")[0]
-    if family in MEANINGS and (found.tolerances or family != "probe"):
+    if family in MEANINGS and (found.tolerances or family not in OF_TOLERANCES):
         return MEANINGS[family]
     told = [item.message.replace("; ", ", ").split(", ") for item in found.evidence]
     same = [parts[0] for parts in zip(*told, strict=False) if len(set(parts)) == 1]
