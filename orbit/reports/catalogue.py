@@ -121,10 +121,11 @@ def render_framework(framework: Framework) -> RenderableType:
         "python": framework.python,
         "environment": f"{environment_dir(framework)} ({'ready' if ready else 'not made'})",
         "must import": ", ".join(framework.required_imports),
-        "companions": ", ".join(framework.companions) or "none",
+        "free to import": ", ".join(framework.bare_imports),
+        "counts as it too": ", ".join(framework.companions) or "nothing else",
         "must not import": ", ".join(sorted(framework.forbidden_imports)),
-        "noted imports": ", ".join(sorted(framework.tensor_network_libraries)),
-        "variants": ", ".join(sorted(framework.variants)) or "none",
+        "noted if imported": ", ".join(sorted(framework.tensor_network_libraries)) + " (allowed; a reviewer sees it)",
+        "prompt variants": ", ".join(sorted(framework.variants)) or "none",
         "requirements": framework.requirements_digest,
     }
     if not ready:
