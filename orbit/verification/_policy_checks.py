@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 
 from orbit.verification import _policy_scopes
 from orbit.verification._policy_escapes import escaping_modules
+from orbit.verification._policy_flow import Flow
 from orbit.verification._policy_imports import ImportRules, StaticPolicyLists
-from orbit.verification._policy_names import IMPORTERS, Paths, Resolver, namespace_of
+from orbit.verification._policy_names import BACKENDS, IMPORTERS, Paths, Resolver, namespace_of
 from orbit.verification._policy_obscure import is_built, is_harmless_pattern
 from orbit.verification._policy_rules import Finding, Rule
+from orbit.verification._policy_sizes import SizeRules
 from orbit.verification._policy_tables import (
     ANY_OBJECT,
     CALLED_BUILTINS,
@@ -34,7 +36,6 @@ _SETTERS = frozenset({"__setattr__", "__delattr__"})
 _MEMORY = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
 _INTERPRETER = frozenset({"__builtins__", "__loader__", "__spec__", "__import__"})
 _SETTINGS = re.compile(r"torch\.backends(\.(cuda|cudnn|mkl|mkldnn|mps|openmp|opt_einsum))?(\.matmul)?|jax\.config")
-_BACKENDS = ("set_backend()", "get_backend()", "runtime_backend()")
 _ACCESSORS = frozenset({"builtins.getattr", "builtins.setattr", "builtins.delattr"})
 _STRING_PARTS = (ast.BinOp, ast.JoinedStr, ast.FormattedValue)
 
@@ -45,12 +46,14 @@ class Checker:
     Attributes:
         imported: whether the required framework is imported by a statement.
         called: whether something of it is called, or subclassed.
+        reached: whether such a call can run because `run_solution` is called.
+        used: whether the value of such a call may reach the result.
         findings: what was found, without repeats, in order of line.
     """
 
     def __init__(self, source: Source, framework: StaticPolicyLists) -> None:
         self.imported = False
-        self.called = False
+        self._uses: set[ast.AST] = set()
         self._imports = ImportRules(framework)
         self._scopes = _policy_scopes.build(source.tree)
         self._resolver = Resolver(self._scopes)
@@ -59,8 +62,14 @@ class Checker:
         nodes = [*ast.walk(source.tree)][::-1]
         self._escaped, escapes = escaping_modules(nodes, self._scopes, self._resolver)
         found = [*escapes, *(finding for node in nodes for finding in self._node(node))]
+        sizes = SizeRules(self._scopes, self._resolver)
+        found.extend(finding for node in nodes for finding in sizes.findings(node))
         if self._resolver.exhausted:
             found.append(Finding(Rule.COMPUTED_NAME, 0, "names are handed on too often to be followed"))
+        flow = Flow(source.tree, self._scopes, self._resolver)
+        self.called = bool(self._uses)
+        self.reached = bool(self._uses & flow.reached)
+        self.used = bool(self._uses & flow.used)
         unique = {(finding.rule, finding.line, finding.doubtful): finding for finding in found}
         self.findings = sorted(unique.values(), key=lambda finding: (finding.line, finding.rule))
 
@@ -110,7 +119,7 @@ class Checker:
         self.imported |= not level and any(self._imports.is_required(name) for name in names)
 
     def _note_use(self, nodes: Iterable[ast.expr]) -> None:
-        self.called |= any(self._imports.is_use(path) for node in nodes for path in self._resolver.paths(node))
+        self._uses.update(node for node in nodes if any(map(self._imports.is_use, self._resolver.paths(node))))
 
     # --- names and attributes -------------------------------------------------------------------------------------
 
@@ -185,7 +194,7 @@ class Checker:
         modules = [base for base in _real(bases) if not _SETTINGS.fullmatch(base)]
         if modules:
             yield Finding(Rule.MODULE_PATCHING, node.lineno, f"{modules[0]}{text}")
-        elif any(base.endswith(_BACKENDS) for base in bases):
+        elif any(base.endswith(BACKENDS) for base in bases):
             yield Finding(Rule.MODULE_PATCHING, node.lineno, f"the framework's backend{text}")
         elif any(_SETTINGS.fullmatch(base) for base in bases):
             if _CACHE_OPTION.search(text):

@@ -42,6 +42,8 @@ _HAND_ON = frozenset(
 ) | {"builtins.zip", "builtins.map", "functools.partial", "copy.copy", "copy.deepcopy", "itertools.chain"}
 """Calls whose result holds, or is, what they were given."""
 IMPORTERS = frozenset({"builtins.__import__", "importlib.import_module", "importlib.__import__"})
+BACKENDS = ("set_backend()", "get_backend()", "runtime_backend()")
+"""Ends of paths that name the array functions which a framework carries."""
 NAMESPACES = ("__dict__", "builtins.globals()", "builtins.locals()", "builtins.vars()", "builtins.__builtins__")
 
 

@@ -33,6 +33,7 @@ class Rule(StrEnum):
     COMPUTED_NAME = "computed_name"
     UNLISTED_IMPORT = "unlisted_import"
     BULK_DATA = "bulk_data"
+    SIZE_DECISION = "size_decision"
     JOINED_STATEMENTS = "joined_statements"
     TENSOR_NETWORK_LIBRARY = "tensor_network_library"
 
@@ -57,6 +58,7 @@ WHY: dict[Rule, str] = {
     Rule.COMPUTED_NAME: "the name is made at run time, so the source does not show what is used; a person should look",
     Rule.UNLISTED_IMPORT: "the policy does not know this module; a person should look",
     Rule.BULK_DATA: "stored data could be stored answers; a person should look",
+    Rule.SIZE_DECISION: "the runs that judge a solution differ in size and step count; a person should look",
     Rule.JOINED_STATEMENTS: "statements joined by semicolons hide the length of a program; a person should look",
     Rule.TENSOR_NETWORK_LIBRARY: "a general tensor-network library; weighs together with low provenance",
 }
@@ -68,6 +70,7 @@ FLAG_ONLY = frozenset(
         Rule.COMPUTED_NAME,
         Rule.UNLISTED_IMPORT,
         Rule.BULK_DATA,
+        Rule.SIZE_DECISION,
         Rule.JOINED_STATEMENTS,
     }
 )

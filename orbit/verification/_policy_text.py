@@ -1,36 +1,25 @@
-"""The static policy's view of a file as text: reading it the way Python would, counting lines, weighing data."""
+"""The static policy's view of a file as text: reading it the way Python would, counting lines."""
 
 from __future__ import annotations
 
 import ast
 import io
-import itertools
 import re
 import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orbit.verification._policy_rules import Finding, Rule
 from orbit.verification.verdict import Contract
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 200
 MAX_NODES = 50_000
 LINE_WIDTH = 120
-MAX_NUMBERS = 64
-MAX_PLAIN_NUMBERS = 500
-MAX_ARGUMENTS = 8
-MAX_CHARACTERS = 500
-MAX_KEY_CHARACTERS = 2000
-MAX_KEY_LENGTH = 40
-MAX_JOINED = 20
 _BOM = b"\xef\xbb\xbf"
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
 _UTF8_NAMES = frozenset({b"utf-8", b"utf8", b"utf-8-sig", b"ascii", b"us-ascii"})
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_SMALL = range(5)
-_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 _DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -148,88 +137,3 @@ def _comment_lines(text: str) -> set[int]:
         # What the tokenizer cannot follow counts in full; it parsed, so this is next to impossible.
         return found
     return found
-
-
-# --- data ---------------------------------------------------------------------------------------------------------
-
-
-def data_findings(source: Source) -> Iterator[Finding]:
-    """Data in bulk, and statements joined by semicolons."""
-    constants = list(_constants(source.tree))
-    numbers = sum(_weight(node, parent) for node, parent in constants)
-    if numbers > MAX_NUMBERS:
-        text = f"{numbers} numeric literals (small integers in indices and arithmetic aside)"
-        yield Finding(Rule.BULK_DATA, 0, text, value=numbers, limit=MAX_NUMBERS)
-    plain = sum(1 for node, _ in constants if isinstance(node.value, (int, float, complex)))
-    if plain > MAX_PLAIN_NUMBERS:
-        text = f"{plain} numeric literals, small integers included"
-        yield Finding(Rule.BULK_DATA, 0, text, value=plain, limit=MAX_PLAIN_NUMBERS)
-    aside = {id(node) for node in docstrings(source.tree)}
-    keys, characters = set(), 0
-    for node, parent in constants:
-        if _is_key(node, parent):
-            keys.add(str(node.value))
-        elif isinstance(node.value, (str, bytes)) and id(node) not in aside:
-            characters += len(node.value)
-    characters += max(0, sum(map(len, keys)) - MAX_KEY_CHARACTERS)
-    if characters > MAX_CHARACTERS:
-        text = f"{characters} characters in string and bytes literals (names of configuration and result keys aside)"
-        yield Finding(Rule.BULK_DATA, 0, text, value=characters, limit=MAX_CHARACTERS)
-    joined = _joined_statements(source.tree)
-    if joined > MAX_JOINED:
-        yield Finding(Rule.JOINED_STATEMENTS, 0, f"{joined} statements share a line", value=joined, limit=MAX_JOINED)
-
-
-def _constants(tree: ast.Module) -> Iterator[tuple[ast.Constant, ast.AST]]:
-    """Literals with where they stand; a sign belongs to its number, an index tuple to its subscript."""
-    subscripts: dict[ast.AST, ast.AST] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
-            subscripts[node.slice] = node
-        if isinstance(node, ast.UnaryOp):
-            continue
-        parent = subscripts.get(node, node)
-        for child in ast.iter_child_nodes(node):
-            while isinstance(child, ast.UnaryOp):
-                child = child.operand
-            if isinstance(child, ast.Constant):
-                yield child, parent
-
-
-def _weight(node: ast.Constant, parent: ast.AST) -> int:
-    """How many numbers a literal is worth.
-
-    0 for the small integers that every program has in indices, ranges and arithmetic; in a list, tuple, set,
-    dictionary or long argument list they count, and so do booleans, which carry data as well. A long integer counts
-    per 64 bits.
-    """
-    value = node.value
-    stored = isinstance(parent, _DISPLAYS) or (isinstance(parent, ast.Call) and len(parent.args) > MAX_ARGUMENTS)
-    if isinstance(value, bool):
-        return int(stored)
-    if isinstance(value, int):
-        return 0 if value in _SMALL and not stored else 1 + value.bit_length() // 64
-    return int(isinstance(value, (float, complex)))
-
-
-def _is_key(node: ast.Constant, parent: ast.AST) -> bool:
-    """Whether a literal is an identifier that names an entry of a dictionary, as in `config["n_qubits"]`."""
-    if not isinstance(node.value, str) or not node.value.isidentifier() or len(node.value) > MAX_KEY_LENGTH:
-        return False
-    if isinstance(parent, ast.Dict):
-        return any(node is key for key in parent.keys)
-    if isinstance(parent, ast.Call):
-        return isinstance(parent.func, ast.Attribute) and parent.func.attr == "get"
-    return isinstance(parent, ast.Subscript) and parent.slice is node
-
-
-def _joined_statements(tree: ast.Module) -> int:
-    """Simple statements that begin on the line on which the one before them ended."""
-    joined = 0
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list):
-                pairs = itertools.pairwise(block)
-                joined += sum(1 for before, after in pairs if before.end_lineno == after.lineno)
-    return joined

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orbit.verification._policy_checks import Checker
+from orbit.verification._policy_data import data_findings
 from orbit.verification._policy_imports import StaticPolicyLists
 from orbit.verification._policy_rules import (
     MAX_FINDINGS,
@@ -20,7 +21,7 @@ from orbit.verification._policy_rules import (
     failure_mode_of,
     outcome_of,
 )
-from orbit.verification._policy_text import UnreadableSourceError, count_lines, data_findings, read
+from orbit.verification._policy_text import UnreadableSourceError, count_lines, read
 from orbit.verification.verdict import Contract, Evidence, Outcome, Stage
 
 _MAX_MESSAGE = 300
@@ -80,6 +81,12 @@ def _framework_findings(checker: Checker, framework: StaticPolicyLists) -> Itera
         yield Finding(Rule.REQUIRED_FRAMEWORK_IMPORTED, 0, f"no import of {wanted}")
     if not checker.called:
         yield Finding(Rule.REQUIRED_FRAMEWORK_CALLED, 0, f"no call of {wanted} beyond its configuration")
+    elif not checker.reached:
+        text = f"no call of {wanted} can be reached from run_solution"
+        yield Finding(Rule.REQUIRED_FRAMEWORK_CALLED, 0, text, doubtful=True)
+    elif not checker.used:
+        text = f"the value of every call of {wanted} is discarded"
+        yield Finding(Rule.REQUIRED_FRAMEWORK_CALLED, 0, text, doubtful=True)
 
 
 def _rows(findings: Sequence[Finding], contract: Contract, rules: Iterable[Rule]) -> list[Evidence]:
