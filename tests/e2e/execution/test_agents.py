@@ -15,6 +15,8 @@ pytestmark = pytest.mark.e2e
 WRITE = Turn(command="echo '# good' > /app/solution.py", usage=Usage(input=1000, cached=200, output=50))
 DONE = Turn(text="Done.", usage=Usage(input=100, cached=1200, output=20))
 FAIL = Turn(failure=Failure(status=500))
+LIMITED = Turn(failure=Failure(status=429))
+REJECTED = Turn(failure=Failure(status=401))
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def solve(data, tmp_path, engine, monkeypatch):
             tmp_path / "run",
             Cell("tiny/01", "tensorcircuit"),
             timeout_sec=timeout_sec,
-            repeat_last=turns[-1] is FAIL,
+            repeat_last=turns[-1].failure is not None,
             judge=f"{JUDGES}:by_content",
             max_retries=max_retries,
         )
@@ -88,6 +90,14 @@ def test_an_endpoint_that_stays_down_is_no_failure_of_the_agent(solve):
     assert (trial.ending, trial.disposition) == (Ending.ENDPOINT_DOWN, Disposition.HARNESS_ERROR)
     assert (trial.validity, trial.reward, trial.failure_mode) == (Validity.ERROR, None, None)
     assert trial.summary.startswith("codex ended with status 1: ")
+
+
+@pytest.mark.parametrize(("turn", "ending"), [(LIMITED, Ending.RATE_LIMIT), (REJECTED, Ending.MODEL_ACCESS)])
+def test_what_the_provider_denies_is_no_failure_of_the_agent(solve, turn, ending):
+    """Claude Code ends alike, after trying for three minutes."""
+    trial = solve("codex", [turn])
+    assert (trial.ending, trial.disposition) == (ending, Disposition.HARNESS_ERROR)
+    assert (trial.validity, trial.reward, trial.failure_mode) == (Validity.ERROR, None, None)
 
 
 def test_a_trial_is_repeated_when_the_endpoint_was_down(solve):
