@@ -38,6 +38,7 @@ class Flow:
         self._scopes = scopes
         self._resolver = resolver
         self._entries = _entries(tree, scopes)
+        self._plain: dict[_Key, bool] = {}
         self._sources: dict[_Key, list[ast.stmt]] = defaultdict(list)
         self._members: dict[str, list[ast.stmt]] = defaultdict(list)
         for node in ast.walk(tree):
@@ -97,6 +98,12 @@ class Flow:
 
     def _is_plain(self, node: ast.Name) -> bool:
         """Whether a name stands for a module, a number, an entry of the configuration or the configuration itself."""
+        key = self._scopes.of[node], node.id
+        if key not in self._plain:
+            self._plain[key] = self._find_plain(node)
+        return self._plain[key]
+
+    def _find_plain(self, node: ast.Name) -> bool:
         paths = self._resolver.paths(node)
         if paths and all("()" not in path or path.endswith(BACKENDS) for path in paths):
             return True

@@ -34,7 +34,7 @@ class SizeRules:
     def __init__(self, scopes: Scopes, resolver: Resolver) -> None:
         self._scopes = scopes
         self._resolver = resolver
-        self._known: dict[tuple[ast.AST, bool], str | None] = {}
+        self._known: dict[tuple[object, bool], str | None] = {}
 
     def findings(self, node: ast.AST) -> Iterator[Finding]:
         """Findings on one node."""
@@ -76,10 +76,12 @@ class SizeRules:
         """The configuration key whose value an expression is, if it is one of those that matter."""
         if depth > _MAX_DEPTH:
             return None
-        if (node, steps) not in self._known:
-            self._known[node, steps] = None  # what leads back to itself adds nothing
-            self._known[node, steps] = self._find(node, steps, depth + 1)
-        return self._known[node, steps]
+        # All mentions of a name in one scope mean the same.
+        what = (self._scopes.of[node], node.id) if isinstance(node, ast.Name) else node
+        if (what, steps) not in self._known:
+            self._known[what, steps] = None  # what leads back to itself adds nothing
+            self._known[what, steps] = self._find(node, steps, depth + 1)
+        return self._known[what, steps]
 
     def _find(self, node: ast.expr, steps: bool, depth: int) -> str | None:
         keys = STEP_KEYS if steps else SIZE_KEYS

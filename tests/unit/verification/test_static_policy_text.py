@@ -190,6 +190,7 @@ def test_long_chain_of_aliases_is_followed_or_reported(source: str) -> None:
         "x = ''.join(chr(a) + chr(b) for a in range(9))\n" * 150,
         "s = ('a' * 400).replace('a', 'b' * 400).replace('b', 'c' * 400).replace('c', 'd' * 400)\n" * 100,
         "s = '%999999999s' % 'x'\ns = '{:999999999}'.format(1)\ns = 'x' * 10**9\ns = 9**9**9\n",
+        "def run_solution(c):\n    return f(x)\n" + "x = f(x) > 12\n" * 1000 + "def f(x):\n    return min(x, 12)\n",
     ],
 )
 def test_entangled_names_take_bounded_time(source: str) -> None:
