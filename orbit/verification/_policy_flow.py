@@ -53,19 +53,19 @@ class Flow:
         """Note which statements bind, or may change, which names."""
         match node:
             case ast.Name(id=name):
-                statement = self._statement(node)
+                statement = _statement(node, self._scopes)
                 if statement is not None and (not isinstance(node.ctx, ast.Load) or self._may_change(node, statement)):
                     self._note(node, name, [statement])
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self._note(node, name, [node])
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                statement = self._statement(node)
+                statement = _statement(node, self._scopes)
                 self._note(node, name, [statement] if statement is not None else [])
             case ast.ExceptHandler(name=str(name)):
                 parent = self._scopes.parents[node]
                 self._note(node, name, parent.body if isinstance(parent, (ast.Try, ast.TryStar)) else [])
             case ast.Attribute(attr=name, ctx=ast.Store()):
-                statement = self._statement(node)
+                statement = _statement(node, self._scopes)
                 self._members[name].extend([statement] if statement is not None else [])
             case _:
                 pass
@@ -74,13 +74,6 @@ class Flow:
         home = _home(self._scopes.of[node], name)
         if home is not None:
             self._sources[home, name].extend(statements)
-
-    def _statement(self, node: ast.AST) -> ast.stmt | None:
-        """The innermost statement that a node is part of."""
-        current: ast.AST | None = node
-        while current is not None and not isinstance(current, ast.stmt):
-            current = self._scopes.parents.get(current)
-        return current
 
     def _may_change(self, node: ast.Name, statement: ast.stmt) -> bool:
         """Whether what a name stands for may be changed where it is read: as target, receiver or argument."""
@@ -221,12 +214,18 @@ def _entries(tree: ast.Module, scopes: Scopes) -> list[ast.stmt]:
             if any((alias.asname or alias.name) == ENTRY for alias in node.names) and scopes.of[node] is module:
                 found.append(node)
         elif isinstance(node, ast.Name) and node.id == ENTRY and not isinstance(node.ctx, ast.Load):
-            current: ast.AST = node
-            while not isinstance(current, ast.stmt):
-                current = scopes.parents[current]
-            if _home(scopes.of[node], ENTRY) is module:
-                found.append(current)
+            statement = _statement(node, scopes)
+            if statement is not None and _home(scopes.of[node], ENTRY) is module:
+                found.append(statement)
     return found
+
+
+def _statement(node: ast.AST, scopes: Scopes) -> ast.stmt | None:
+    """The innermost statement that a node is part of."""
+    current: ast.AST | None = node
+    while current is not None and not isinstance(current, ast.stmt):
+        current = scopes.parents.get(current)
+    return current
 
 
 def _home(scope: Scope, name: str) -> Scope | None:
