@@ -7,6 +7,7 @@ is one vector of 2**side entries and rows are joined by phases. Nothing is trunc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +22,8 @@ Bits = NDArray[np.integer]
 
 _HADAMARD = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
 _SIGN = np.array([1.0, -1.0])
+SCORED_AT_ONCE = 1024
+"""Bit strings whose boundaries between all rows are held at once."""
 
 
 @dataclass(frozen=True)
@@ -110,22 +113,88 @@ def z_string_expectations(circuit: GridCircuit, masks: NDArray[np.bool_]) -> Rea
 def probabilities(circuit: GridCircuit, samples: Bits) -> Reals:
     """Exact probabilities of bit strings of shape (n, side**2) in row-major order, shape (n,)."""
     side = circuit.side
-    _, first, where = np.unique(string_indices(samples), return_index=True, return_inverse=True)
-    bits = np.asarray(samples, dtype=np.int8)[first].reshape(-1, side, side)
+    bits, where = _distinct(circuit, samples)
     boundary = np.ones((2**side, len(bits)), dtype=np.complex128)
     for row in range(side):
-        for column in range(side):
-            blocks = boundary.reshape(2**column, 2, -1, len(bits))
-            if row:
-                same, other = np.exp(-0.5j * circuit.rxx[row - 1, column] * _SIGN)
-                turned = blocks[:, ::-1] * other
-                blocks = blocks * same
-                blocks += turned
-            # <bit|a> of a Hadamard matrix: its sign is the only part that depends on the string.
-            blocks[:, 1] *= _SIGN[bits[:, row, column]]
-            boundary = blocks.reshape(2**side, -1)
-        boundary *= circuit.rows[row][:, None] / 2 ** (side / 2)
+        if row:
+            boundary = _linked(boundary, circuit.rxx[row - 1])
+        boundary = boundary * _hadamard_signs(bits[:, row]) * circuit.rows[row][:, None] / 2 ** (side / 2)
     return np.asarray(np.abs(boundary.sum(axis=0)) ** 2)[where]
+
+
+def cut_scores(circuit: GridCircuit, samples: Bits) -> Reals:
+    """Derivatives of the log-probability of every bit string by the angles of all edges that cross a straight cut.
+
+    All edges of a cut are turned by the same angle. Under the exact distribution the mean of every score is zero.
+
+    Returns:
+        Shape (n, 2 * (side - 1)): the cuts between neighbouring columns, then those between neighbouring rows.
+    """
+    bits, where = _distinct(circuit, samples)
+    chunks = [bits[start : start + SCORED_AT_ONCE] for start in range(0, len(bits), SCORED_AT_ONCE)]
+    return np.concatenate([_scores_of_distinct(circuit, chunk) for chunk in chunks])[where]
+
+
+def _scores_of_distinct(circuit: GridCircuit, bits: NDArray[np.int8]) -> Reals:
+    side = circuit.side
+    hadamards = [_hadamard_signs(bits[:, row]) for row in range(side)]
+    above = [np.ones((2**side, len(bits)), dtype=np.complex128)]
+    for row in range(side - 1):
+        above.append(_linked(above[-1] * hadamards[row] * circuit.rows[row][:, None], circuit.rxx[row]))
+    below = np.ones_like(above[0])
+    columns, rows = np.zeros((side - 1, len(bits))), np.zeros((side - 1, len(bits)))
+    for row in range(side - 1, -1, -1):
+        environment = above[row] * hadamards[row] * below
+        amplitudes = circuit.rows[row] @ environment
+        columns += 2 * (_edge_derivatives(circuit, row) @ environment / amplitudes).real
+        if row:
+            below = below * hadamards[row] * circuit.rows[row][:, None]
+            turned = _linked_with_derivative(above[row], circuit.rxx[row - 1])
+            rows[row - 1] = 2 * (np.sum(turned * below, axis=0) / amplitudes).real
+            below = _linked(below, circuit.rxx[row - 1])
+    return np.concatenate([columns, rows]).T
+
+
+def _edge_derivatives(circuit: GridCircuit, row: int) -> Vectors:
+    """Derivatives of a row's amplitudes by the angle of each horizontal edge, shape (side - 1, 2**side)."""
+    side = circuit.side
+    phases = np.exp(-0.5j * basis_signs(side) @ circuit.rx[row])
+    # ZZ on an edge turns both its ends over in the X basis, and acts before RX.
+    turned = np.arange(2**side) ^ (3 << np.arange(side - 2, -1, -1))[:, None]
+    return np.asarray(-0.5j * phases * (circuit.rows[row] / phases)[turned])
+
+
+def _linked_with_derivative(linked: Vectors, angles: Reals) -> Vectors:
+    """The sum over columns of the derivative of what vertical edges of these angles made of a boundary."""
+    total = np.zeros_like(linked)
+    for column, angle in enumerate(angles):
+        # An edge multiplies the even part by 2 cos(angle / 2) and the odd one by -2i sin(angle / 2).
+        even, odd = -np.tan(angle / 2) / 2, 0.5 / np.tan(angle / 2)
+        blocks = linked.reshape(2**column, 2, -1)
+        total += ((even + odd) / 2 * blocks + (even - odd) / 2 * blocks[:, ::-1]).reshape(linked.shape)
+    return total
+
+
+def _distinct(circuit: GridCircuit, samples: Bits) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+    """The distinct bit strings by row of the grid, and the number of each sample among them."""
+    _, first, where = np.unique(string_indices(samples), return_index=True, return_inverse=True)
+    return np.asarray(samples, dtype=np.int8)[first].reshape(-1, circuit.side, circuit.side), where
+
+
+def _hadamard_signs(bits: NDArray[np.int8]) -> Reals:
+    """Signs of `<bits|a>` for every state a of a row in the X basis, shape (2**side, n)."""
+    side = bits.shape[1]
+    overlaps = np.arange(2**side)[:, None] & string_indices(bits)
+    return np.asarray(1.0 - 2.0 * (np.bitwise_count(overlaps) & 1), dtype=np.float64)
+
+
+def _linked(boundary: Vectors, angles: Reals) -> Vectors:
+    """The boundary, shape (2**side, n), beyond the vertical edges of these angles."""
+    for column, angle in enumerate(angles):
+        same, other = np.exp(-0.5j * angle * _SIGN)
+        blocks = boundary.reshape(2**column, 2, -1)
+        boundary = (blocks * same + blocks[:, ::-1] * other).reshape(boundary.shape)
+    return boundary
 
 
 def sample(circuit: GridCircuit, uniforms: Reals) -> NDArray[np.int8]:
@@ -141,13 +210,43 @@ def sample(circuit: GridCircuit, uniforms: Reals) -> NDArray[np.int8]:
     Returns:
         Bits, shape (n_samples, side**2).
     """
+    n = circuit.side**2
+    samples = np.empty((len(uniforms), n), dtype=np.int8)
+
+    def draw(qubit: int, zero: Reals) -> NDArray[np.int8]:
+        samples[:, qubit] = uniforms[:, qubit] >= zero
+        return samples[:, qubit]
+
+    _measure(circuit, len(uniforms), draw)
+    return samples
+
+
+def conditional_probabilities(circuit: GridCircuit, samples: Bits) -> Reals:
+    """Exact probability of every bit given those before it in row-major order, shape (n, side**2)."""
+    found = np.empty(samples.shape)
+    bits = np.asarray(samples, dtype=np.int8)
+
+    def look(qubit: int, zero: Reals) -> NDArray[np.int8]:
+        found[:, qubit] = np.where(bits[:, qubit] == 0, zero, 1 - zero)
+        return bits[:, qubit]
+
+    _measure(circuit, len(samples), look)
+    return found
+
+
+def turned_by_half(circuit: GridCircuit) -> GridCircuit:
+    """The grid seen from the other side: the last qubit comes first."""
+    return GridCircuit(*(angles[::-1, ::-1] for angles in (circuit.ry, circuit.rzz, circuit.rxx, circuit.rx)))
+
+
+def _measure(circuit: GridCircuit, n_samples: int, outcome: Callable[[int, Reals], NDArray[np.int8]]) -> None:
+    """Measure qubit after qubit; `outcome(qubit, probabilities of 0)` gives the bit of every sample."""
     side, n = circuit.side, circuit.side**2
     rzz = np.pad(circuit.rzz, ((0, 0), (0, 1))).ravel()
     rxx = np.pad(circuit.rxx, ((0, 1), (0, 0))).ravel()
     windows = np.zeros((1, 2 ** (side + 1)), dtype=np.complex128)
     windows[0, 0] = 1
-    group = np.zeros(len(uniforms), dtype=np.int64)
-    samples = np.empty((len(uniforms), n), dtype=np.int8)
+    group = np.zeros(n_samples, dtype=np.int64)
     for fresh in range(n + side + 1):
         measured = fresh - side - 1
         new = rotation("Y", circuit.ry.flat[fresh])[:, 0] if fresh < n else np.array([1.0, 0.0])
@@ -159,12 +258,11 @@ def sample(circuit: GridCircuit, uniforms: Reals) -> NDArray[np.int8]:
             continue
         outcomes = _last_gates(states, rxx[measured], circuit.rx.flat[measured])
         weights = np.array([np.sum(part.real**2 + part.imag**2, axis=1) for part in outcomes])
-        samples[:, measured] = uniforms[:, measured] >= (weights[0] / weights.sum(axis=0))[group]
-        branches, group = np.unique(2 * group + samples[:, measured], return_inverse=True)
+        measured_bits = outcome(measured, (weights[0] / weights.sum(axis=0))[group])
+        branches, group = np.unique(2 * group + measured_bits, return_inverse=True)
         parents, bits = branches >> 1, branches & 1
         windows = np.where(bits[:, None], outcomes[1][parents], outcomes[0][parents])
         windows /= np.sqrt(weights[bits, parents])[:, None]
-    return samples
 
 
 def _last_gates(states: Vectors, edge: float, angle: float) -> list[Vectors]:

@@ -19,6 +19,8 @@ BLOCK_SIZES = (2, 4, 16, 64, 256, 1024)
 N_HALVES = 2
 RARE_PAIRS = 0.02
 """Rows are called rare when no more than so many coincidences are expected among them."""
+RARE_BEGINNING_PAIRS = 0.2
+"""As `RARE_PAIRS`, for beginnings of rows: more of them are looked at, and more coincidences are wanted."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def repeated_rows(keys: NDArray[np.int64], probabilities: Reals) -> list[TailTes
         probabilities: exact, of each row.
     """
     n = len(keys)
-    _, where, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    counts = np.unique(keys, return_counts=True)[1]
     pairs = float(np.sum(counts * (counts - 1.0)) / (n * (n - 1.0)))
     triples = float(np.sum(counts * (counts - 1.0) * (counts - 2.0)) / (n * (n - 1.0) * (n - 2.0)))
     neighbours = float(np.sum(keys[1:] == keys[:-1]))
@@ -154,14 +156,38 @@ def repeated_rows(keys: NDArray[np.int64], probabilities: Reals) -> list[TailTes
     run, common = _longest_run(keys), float(probabilities.max())
     expected = n * common**run
     tests.append(TailTest("longest_run", min(1.0, expected), f"the same row {run} times in a row"))
-    # Rows i and j are equal with probability P(row), so rows whose sum of P is S have n S / 2 expected coincidences.
-    order = np.argsort(probabilities, kind="stable")
-    rare = order[np.cumsum(probabilities[order]) <= 2 * RARE_PAIRS / n]
-    again = np.bincount(where[rare], minlength=1)
-    coincidences = int(np.sum(again * (again - 1) // 2))
-    message = f"{coincidences} coincidences among {len(rare)} rare rows"
+    coincidences, n_rare = _rare_coincidences(keys, probabilities, RARE_PAIRS)
+    message = f"{coincidences} coincidences among {n_rare} rare rows"
     tests.append(TailTest("rare_rows", float(stats.poisson.sf(coincidences - 1, RARE_PAIRS)), message))
     return tests
+
+
+def repeated_beginnings(name: str, samples: NDArray[np.integer], conditional: Reals) -> TailTest:
+    """Coincidences among the rarest beginnings of rows, of whichever length tells most; at most 62 bits.
+
+    Args:
+        name: of the test.
+        samples: bits, shape (n_samples, n_qubits).
+        conditional: exact probability of each bit given those before it, of the same shape.
+    """
+    keys, best = np.zeros(len(samples), dtype=np.int64), (0, 0, 0)
+    lengths = samples.shape[1] - 1
+    likely = np.cumprod(conditional, axis=1)
+    for bit in range(lengths):
+        keys = 2 * keys + samples[:, bit]
+        best = max(best, (*_rare_coincidences(keys, likely[:, bit], RARE_BEGINNING_PAIRS), bit + 1))
+    coincidences, n_rare, length = best
+    probability = min(1.0, lengths * float(stats.poisson.sf(coincidences - 1, RARE_BEGINNING_PAIRS)))
+    return TailTest(name, probability, f"{coincidences} coincidences among {n_rare} rare rows cut to {length} bits")
+
+
+def _rare_coincidences(keys: NDArray[np.int64], probabilities: Reals, expected: float) -> tuple[int, int]:
+    """Rows that repeat another among the rarest, where so many are expected, and the number of rarest rows."""
+    # Rows i and j are equal with probability P(row), so rows whose sum of P is S have n S / 2 expected coincidences.
+    order = np.argsort(probabilities, kind="stable")
+    rare = order[np.cumsum(probabilities[order]) <= 2 * expected / len(keys)]
+    # Four equal rows count as three, not as six pairs: pairs within one cluster are not independent events.
+    return len(rare) - len(np.unique(keys[rare])), len(rare)
 
 
 def _longest_run(keys: NDArray[np.int64]) -> int:

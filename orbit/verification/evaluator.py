@@ -248,6 +248,10 @@ class Evaluator(ABC):
         """Checks that no other hook expresses (a distribution test, a trajectory against a full-size oracle)."""
         return []
 
+    def drawn_checks(self, run: Run, outputs: Outputs, rng: np.random.Generator) -> list[Evidence]:
+        """Checks of a part that `rng`, a secret of the verification, chooses, so that no result is made for them."""
+        return []
+
     def by_step(self, config: Config, outputs: Outputs) -> Outputs:
         """The outputs with the step as the first axis of every history, for tasks that report it as another one."""
         return outputs

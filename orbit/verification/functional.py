@@ -80,6 +80,7 @@ def judge(
             if replay is not None:
                 evidence += check_replay(evaluator, run.config, stepwise, replay)
             evidence += evaluator.task_checks(run, clean)
+            evidence += evaluator.drawn_checks(run, clean, rng)
     if contract is Contract.ORBIT_Q_1:
         evidence = soften(evidence, evaluator.published_criteria() | {"form"})
     return [item.model_copy(update={"run": run.name}) for item in evidence]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from orbit.physics import sampling_statistics as battery
-from orbit.physics.grid import probabilities, sample, z_string_expectations
+from orbit.physics.grid import sample, z_string_expectations
 from orbit.tasks import find_task
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
@@ -43,7 +43,7 @@ def simulated(config, n_runs, rng):
     """Probabilities by test, (n_runs, n_tests), and the distance from the published criteria in their limits."""
     circuit, side = MODULE.grid_circuit(config), config["grid_side"]
     samples = pool(circuit, rng)
-    row_probabilities = probabilities(circuit, samples)
+    rows = MODULE.exact_rows(circuit, samples, config["n_samples"])
     sets = []
     for _ in range(N_STRING_SETS):
         masks = MODULE.draw_strings(side, rng)
@@ -52,7 +52,7 @@ def simulated(config, n_runs, rng):
     for number, chosen in zip(range(n_runs), runs(samples, config["n_samples"], rng), strict=False):
         masks, exact = sets[number % N_STRING_SETS]
         bits = samples[chosen]
-        tests.append(MODULE.tests_of_samples(bits, masks, exact, side**2, row_probabilities[chosen]))
+        tests.append(MODULE.tests_of_samples(bits, masks, exact, rows[chosen]))
         hidden = np.abs(battery.parities(bits, masks[side**2 :]).mean(axis=0) - exact[side**2 :])
         room = MODULE.STANDARD_ERRORS * np.sqrt((1 - exact[side**2 :] ** 2) / config["n_samples"])
         limits = np.maximum(config["hidden_z_string_max_tolerance"], room)

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from orbit.physics.gates import pauli
-from orbit.physics.grid import GridCircuit, basis_signs, probabilities, sample, z_string_expectations
+from orbit.physics.grid import (
+    GridCircuit,
+    basis_signs,
+    conditional_probabilities,
+    cut_scores,
+    probabilities,
+    sample,
+    turned_by_half,
+    z_string_expectations,
+)
 
 
 def drawn(side, seed=0):
@@ -105,3 +116,34 @@ def test_samples_are_a_function_of_the_uniforms():
     alone = np.concatenate([sample(circuit, row[None]) for row in uniforms])
     assert (together == alone).all()
     assert set(np.unique(together)) == {0, 1}
+
+
+def test_scores_of_cuts_are_derivatives_of_log_probabilities():
+    circuit, step = drawn(3, 2), 1e-6
+    every = (basis_signs(9) < 0).astype(np.int8)
+    scores = cut_scores(circuit, every)
+    assert scores.shape == (512, 4)
+    for cut in range(2):
+        for kind, moved in (("rzz", np.s_[:, cut]), ("rxx", np.s_[cut])):
+            angles = [getattr(circuit, kind).copy() for _ in range(2)]
+            angles[0][moved] += step
+            angles[1][moved] -= step
+            up, down = (probabilities(replace(circuit, **{kind: part}), every) for part in angles)
+            found = scores[:, cut + 2 * (kind == "rxx")] * dense(circuit)
+            assert found == pytest.approx((up - down) / (2 * step), abs=1e-8)
+    assert dense(circuit) @ scores == pytest.approx(np.zeros(4), abs=1e-12)
+
+
+def test_bits_given_those_before_them_multiply_to_marginals():
+    circuit = drawn(3, 5)
+    every = (basis_signs(9) < 0).astype(np.int8)
+    likely = np.cumprod(conditional_probabilities(circuit, every), axis=1)
+    for length in (1, 4, 9):
+        marginals = dense(circuit).reshape(2**length, -1).sum(axis=1)
+        assert likely[:, length - 1] == pytest.approx(np.repeat(marginals, 2 ** (9 - length)), abs=1e-12)
+
+
+def test_a_grid_turned_by_half_has_its_bits_in_reverse_order():
+    circuit = drawn(3, 6)
+    every = (basis_signs(9) < 0).astype(np.int8)
+    assert probabilities(turned_by_half(circuit), every[:, ::-1]) == pytest.approx(dense(circuit), abs=1e-12)

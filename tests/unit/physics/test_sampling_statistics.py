@@ -121,6 +121,21 @@ def test_equal_rows():
     assert test.probability < 1e-8
 
 
+def test_equal_beginnings():
+    conditional = np.where(bits() == 1, P, 1 - P)
+    assert battery.repeated_beginnings("t", bits(), conditional).probability > 1e-4
+    samples = np.random.default_rng(4).integers(0, 2, (N, 40))
+    uniform = np.full(samples.shape, 0.5)
+    assert battery.repeated_beginnings("t", samples, uniform).probability > 1e-4
+    clustered = samples.copy()
+    clustered[:4] = samples[0]
+    assert battery.repeated_beginnings("t", clustered, uniform).message.startswith("3 coincidences")
+    samples[N - 10 :, :30] = samples[:10, :30]
+    test = battery.repeated_beginnings("t", samples, uniform)
+    assert test.probability < 1e-10
+    assert test.message == f"10 coincidences among {N} rare rows cut to 30 bits"
+
+
 def test_rare_outcomes_are_pooled_and_frequent_ones_are_not():
     distribution = np.array([0.5, 0.001, 0.3, 0.001, 0.148, 0.02, 0.03])
     cells = battery.pooled_cells(distribution, 0.1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from orbit.physics.gates import pauli
 from orbit.physics.grid import GridCircuit, basis_signs, probabilities, sample
 from orbit.tasks import find_task
 from orbit.verification import exact
-from orbit.verification.evaluator import RunKind
+from orbit.verification.evaluator import Run, RunKind
+from orbit.verification.functional import judge
 from orbit.verification.probes import JointProbe, compare_joint, draw_probes
 from orbit.verification.verdict import Contract, Outcome
 from tests.unit.tasks.helpers import failed, judged
@@ -34,6 +36,17 @@ def honest_samples(config, seed=0):
 @pytest.fixture(scope="module")
 def default_samples():
     return honest_samples(dict(TASK.config))
+
+
+def with_independent_half(samples, chosen):
+    """The chosen sites of every row are those of the row before."""
+    return np.where(chosen, np.roll(samples, 1, axis=0), samples)
+
+
+def with_siblings(samples, chosen):
+    """The second half of the rows has the chosen bits of the first."""
+    first, second = np.split(samples, 2)
+    return np.concatenate([first, np.where(chosen, first, second)])
 
 
 def by_hand(config):
@@ -128,11 +141,29 @@ def test_drawn_strings_are_distinct_and_of_the_stated_kinds(default_samples):
     assert set(sizes[89:109]) <= {4, 6, 8, 9, 12, 16}
     assert (sizes[109:] >= 12).all()
     assert (sizes[109:] <= 24).all()
+
+
+def test_strings_depend_on_the_samples_and_on_a_secret(default_samples):
     other = default_samples.copy()
     other[0, 0] ^= 1
-    drawn = [MODULE.draw_strings(7, MODULE._strings_rng(bits)) for bits in (default_samples, default_samples, other)]
-    assert (drawn[0] == drawn[1]).all()
-    assert (drawn[0] != drawn[2]).any()
+    first, again, of_others, with_other_secret = (
+        MODULE.draw_strings(7, MODULE.strings_rng(bits, np.random.default_rng(secret)))
+        for bits, secret in ((default_samples, 0), (default_samples, 0), (other, 0), (default_samples, 1))
+    )
+    assert (first == again).all()
+    assert (first != of_others).any()
+    assert (first != with_other_secret).any()
+
+
+def test_the_judge_draws_the_strings_with_its_secret(default_samples):
+    run = Run(RunKind.TIMED, "timed", {**TASK.config, "n_samples": 512})
+
+    def mean_error(secret):
+        rng = np.random.default_rng(secret)
+        evidence = judge(EVALUATOR, run, {"samples": default_samples[:512]}, contract=Contract.ORBIT_2, rng=rng)
+        return next(item.value for item in evidence if item.check == "hidden_z_string_mean")
+
+    assert mean_error(0) == mean_error(0) != mean_error(1)
 
 
 # --- judgement --------------------------------------------------------------------------------------------------
@@ -170,6 +201,9 @@ def test_an_honest_full_size_probe_passes():
         (lambda s: np.repeat(s[::2], 2, axis=0), "equal_neighbours"),
         (lambda s: np.concatenate([s[:-40], np.repeat(s[:1], 40, axis=0)]), "longest_run"),
         (lambda s: np.concatenate([s[:4096], s[np.random.default_rng(0).permutation(4096)]]), "rare_rows"),
+        (lambda s: with_siblings(s, np.arange(49) < 24), "rare_beginnings"),
+        (lambda s: with_siblings(s, np.arange(49) > 24), "rare_endings"),
+        (lambda s: with_independent_half(s, np.arange(49) // 7 > 3), "cut_scores"),
         (lambda s: np.repeat(s[::2], 2, axis=0), "block_means_2"),
         (lambda s: s[np.argsort(s[:, 7], kind="stable")], "block_means_half"),
         (lambda s: np.concatenate([s[:4096], s[:4096]]), "row_lags"),
@@ -179,6 +213,15 @@ def test_an_honest_full_size_probe_passes():
 )
 def test_bad_samples_fail_the_check_made_for_them(default_samples, change, check):
     assert check in failed(judged(EVALUATOR, dict(TASK.config), {"samples": change(default_samples)}))
+
+
+@pytest.mark.parametrize("cut", [0, 3, 5])
+def test_a_grid_without_the_edges_between_two_columns_fails(cut):
+    circuit = MODULE.grid_circuit(dict(TASK.config))
+    rzz = circuit.rzz.copy()
+    rzz[:, cut] = 0
+    samples = sample(replace(circuit, rzz=rzz), np.random.default_rng(cut).random((8192, 49)))
+    assert failed(judged(EVALUATOR, dict(TASK.config), {"samples": samples.astype(np.int64)})) >= {"cut_scores"}
 
 
 def test_only_the_published_criteria_fail_under_the_published_contract(default_samples):

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from orbit.physics.grid import GridCircuit, probabilities, sample
+from orbit.physics.grid import GridCircuit, probabilities, sample, turned_by_half
 from orbit.verification.evaluator import Array, Config, Evaluator, Oracle
 
 Bits = NDArray[np.int8]
+SHARED_BITS = 24
+EVERYDAY_ONES = 5
+"""Rows with more ones than that are so rare that equal siblings would show."""
 
 
 def _circuit(evaluator: Evaluator, config: Config) -> GridCircuit:
@@ -96,6 +99,31 @@ def duplicated_halves(
     """The first half of the rows once more as the second."""
     half = _exact(evaluator, config, config["n_samples"] // 2, rng)
     return _returned(np.concatenate([half, half]))
+
+
+def _siblings(circuit: GridCircuit, config: Config, rng: np.random.Generator) -> Bits:
+    """Pairs of distinct rows that share their first 24 bits, in random order; everyday rows may be equal."""
+    first = rng.random((config["n_samples"] // 2, config["n_qubits"]))
+    second = np.concatenate(
+        [first[:, :SHARED_BITS], rng.random((len(first), config["n_qubits"] - SHARED_BITS))], axis=1
+    )
+    bits, siblings = sample(circuit, first), sample(circuit, second)
+    while True:
+        again = np.flatnonzero((bits == siblings).all(axis=1) & (bits.sum(axis=1) > EVERYDAY_ONES))
+        if not len(again):
+            return rng.permutation(np.concatenate([bits, siblings]))
+        second[again, SHARED_BITS:] = rng.random((len(again), config["n_qubits"] - SHARED_BITS))
+        siblings[again] = sample(circuit, second[again])
+
+
+def sibling_pairs(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator) -> dict[str, Array]:
+    """Pairs of rows with one beginning, every pair being continued twice by independent uniforms."""
+    return _returned(_siblings(_circuit(evaluator, config), config, rng))
+
+
+def sibling_endings(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator) -> dict[str, Array]:
+    """The same from the last qubit on: pairs of rows with one ending."""
+    return _returned(_siblings(turned_by_half(_circuit(evaluator, config)), config, rng)[:, ::-1])
 
 
 def product(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator) -> dict[str, Array]:
