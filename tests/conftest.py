@@ -13,10 +13,15 @@ import os
 # is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import signal
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+
+# A shell starts jobs in the background with Ctrl-C ignored, and so would start every process of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DESELECTED_BY_DEFAULT = ("slow",)
 

@@ -1,5 +1,7 @@
 """A skip stays a skip on a developer's machine and is a failure in CI."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,12 @@ def test_slow_tests_run_only_on_demand(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.slow\ndef test_long(): pass\ndef test_short(): pass\n")
     pytester.runpytest().assert_outcomes(passed=1, deselected=1)
     pytester.runpytest("-m", "slow").assert_outcomes(passed=1, deselected=1)
+
+
+def test_interrupts_work_also_where_a_shell_has_them_ignored() -> None:
+    child = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    for first, ignored in (("", "True"), ("import tests.conftest; ", "False")):
+        command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", first + starts]
+        root = Path(__file__).parents[2]
+        assert subprocess.run(command, capture_output=True, text=True, check=True, cwd=root).stdout.strip() == ignored
