@@ -47,7 +47,7 @@ MAX_DRAWS = 3
 N_PERTURBED = 2
 MAX_ARTIFACT_BYTES = 1 * 2**20
 N_PARALLEL = 2
-"""Untimed runs that go on at once."""
+"""Untimed runs that go on at once, so that each may take so many times as long as a run alone."""
 
 Progress = Callable[[str], None]
 
@@ -201,7 +201,7 @@ def _run_stages(state: _State, judge: Judge) -> None:
         full = judge.full_probe()
         untimed.append(_later(_run_candidate, state, full))
     perturbed = judge.perturbed(run, N_PERTURBED) if reference_runs else []
-    untimed += [_later(_run_reference, state, f"perturbed-{k + 1}", c) for k, c in enumerate(perturbed)]
+    untimed += [_later(_run_reference, state, f"perturbed-{k + 1}", c, N_PARALLEL) for k, c in enumerate(perturbed)]
     _run_all(untimed)
     state.stages["execution"] = execution_stage(state.executions.values(), state.task.limits.run_timeout_sec)
     state.progress(f"judging {run.name}")
@@ -273,21 +273,24 @@ def _run_candidate(state: _State, run: Run, name: str | None = None) -> Executio
     return execution
 
 
-def _run_reference(state: _State, name: str, config: Config) -> Execution:
-    """Run the reference.
+def _run_reference(state: _State, name: str, config: Config, slack: int = 1) -> Execution:
+    """Run the reference; with slack where it does not run alone.
 
     Raises:
         HarnessError: it failed; that is never the candidate's fault.
     """
     assert state.reference is not None
-    execution = _run(state, name, "reference", state.reference, REFERENCE_FRAMEWORK, config)
+    execution = _run(state, name, "reference", state.reference, REFERENCE_FRAMEWORK, config, slack=slack)
     if execution.status is not ExecutionStatus.OK:
         raise HarnessError(f"{state.reference}: the reference ended with {execution.status}: {execution.message}")
     return execution
 
 
-def _run(state: _State, name: str, role: Role, solution: Path, framework: str, config: Config) -> Execution:
-    limits = Limits(timeout_sec=state.task.limits.run_timeout_sec, memory_bytes=state.task.limits.memory_mb * 2**20)
+def _run(
+    state: _State, name: str, role: Role, solution: Path, framework: str, config: Config, slack: int = 1
+) -> Execution:
+    timeout_sec = slack * state.task.limits.run_timeout_sec
+    limits = Limits(timeout_sec=timeout_sec, memory_bytes=state.task.limits.memory_mb * 2**20)
     state.progress(f"running {name}")
     request = ExecutionRequest(
         name=name,

@@ -43,6 +43,25 @@ def failed_checks(verdict: Verdict) -> set[str]:
     return {item.check for stage in verdict.stages.values() for item in stage.evidence if item.outcome is Outcome.FAIL}
 
 
+def test_only_reference_runs_that_share_the_machine_get_longer(toy, tmp_path):
+    limits = {}
+
+    class Noting(LocalExecutor):
+        def run(self, request):
+            limits[request.name] = request.limits.timeout_sec
+            return super().run(request)
+
+    task, framework = toy
+    executor = Noting(lambda role, name: Path(sys.executable), lambda name: ["numpy"])
+    verify(HONEST, task, framework, executor=executor, out_dir=tmp_path, options=VerifyOptions(seed=11))
+    alone = task.limits.run_timeout_sec
+    assert {name: limit for name, limit in limits.items() if limit != alone} == {
+        "perturbed-1": 2 * alone,
+        "perturbed-2": 2 * alone,
+    }
+    assert {"timed-1", "reference-1", "full-probe"} <= set(limits)
+
+
 def test_the_reference_is_provisional_for_want_of_an_audit(toy, tmp_path):
     verdict = verified(toy, HONEST, tmp_path, n_pairs=3)
     assert verdict.validity is Validity.PROVISIONAL
