@@ -16,6 +16,7 @@ from harbor.agents.installed.base import (
     ApiOverloadedError,
     ApiRateLimitError,
     ApiUsageLimitError,
+    BaseInstalledAgent,
     ContextWindowExceededError,
     ModelNotFoundError,
     NonZeroAgentExitCodeError,
@@ -114,30 +115,27 @@ async def told_of_memory(error: NonZeroAgentExitCodeError, environment: BaseEnvi
     return error
 
 
-class OrbitCodex(Codex):
-    """Codex."""
+class _TellsOfMemory(BaseInstalledAgent):
+    """Says when it was the kernel that ended the program."""
 
     @override
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         try:
-            await super().run(instruction, environment, context)
+            await super().run(instruction, environment, context)  # type: ignore[safe-super]  # the adapter beside it
         except NonZeroAgentExitCodeError as error:
             raise await told_of_memory(error, environment) from error
+
+
+class OrbitCodex(_TellsOfMemory, Codex):
+    """Codex."""
 
     @override
     def _classify_exec_error(self, command: str, result: Any) -> NonZeroAgentExitCodeError:
         return _error("codex", result.return_code, *codex_failure(result.stdout or ""))
 
 
-class OrbitClaudeCode(ClaudeCode):
+class OrbitClaudeCode(_TellsOfMemory, ClaudeCode):
     """Claude Code."""
-
-    @override
-    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
-        try:
-            await super().run(instruction, environment, context)
-        except NonZeroAgentExitCodeError as error:
-            raise await told_of_memory(error, environment) from error
 
     @override
     def _classify_exec_error(self, command: str, result: Any) -> NonZeroAgentExitCodeError:
