@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from orbit.errors import HarnessError
 from orbit.physics.gates import pauli
 from orbit.tasks import find_task
 from orbit.verification import exact
@@ -110,6 +111,13 @@ def test_the_timed_run_starts_where_the_hyperedge_matters():
     right = EVALUATOR.evaluate(config, published).observables["energy_history"]
     without = EVALUATOR.evaluate({**config, "selected_qubits": ()}, published).observables["energy_history"]
     assert abs(right - without) < 1e-3 * allowed
+
+
+def test_a_task_in_which_the_hyperedge_moves_no_energy_is_refused():
+    defaults = {**TASK.config, "n_qubits": 4, "selected_qubits": (0, 1), "initial_ones": (1,)}
+    EVALUATOR.draw_timed({**defaults, "initial_parameter_scale": 1.0}, np.random.default_rng(0))
+    with pytest.raises(HarnessError, match="50 draws in a row"):
+        EVALUATOR.draw_timed({**defaults, "initial_parameter_scale": 0.0}, np.random.default_rng(0))
 
 
 def test_large_registers_are_allowed_the_error_of_single_precision_vectors():
