@@ -1,7 +1,8 @@
 """Matrix-product states in NumPy: exact brickwork evolution, overlaps, environments for exact gradients, DMRG states.
 
 A state is a list of complex128 tensors of shape (left, physical, right), site 0 first, outer bonds of size 1. Nothing
-here truncates: a two-site gate is split into its operator Schmidt terms, so a bond grows by at most d**2 per gate.
+but `compress` truncates: a two-site gate is split into its operator Schmidt terms, so a bond grows by at most d**2 per
+gate.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ def product_mps(digits: Sequence[int], local_dimension: int = 2) -> Mps:
     return [basis[digit].reshape(1, local_dimension, 1) for digit in digits]
 
 
-def random_mps(n_sites: int, max_bond: int, rng: np.random.Generator) -> Mps:
+def random_mps(n_sites: int, max_bond: int, rng: np.random.Generator, *, min_bond: int = 2) -> Mps:
     """A normalized complex state with uneven bonds and no canonical form.
 
-    Every inner bond is drawn between 2 and `max_bond`, though never above what the sites on either side allow.
+    Every inner bond is drawn between `min_bond` and `max_bond`, though never above what the sites on either side allow.
     """
     bonds = [1]
     for cut in range(1, n_sites):
         largest = min(max_bond, 2 ** min(cut, n_sites - cut))
-        bonds.append(int(rng.integers(2, largest + 1)))
+        bonds.append(int(rng.integers(min(min_bond, largest), largest + 1)))
     bonds.append(1)
     tensors: Mps = []
     for left, right in pairwise(bonds):
@@ -117,6 +118,24 @@ def apply_layer(tensors: Mps, layer: Layer) -> Mps:
         grown_left = np.einsum("kps,lsr->lprk", first, a).reshape(a.shape[0], a.shape[1], -1)
         grown_right = np.einsum("kps,lsr->lkpr", second, b).reshape(-1, b.shape[1], b.shape[2])
         result[left], result[right] = grown_left, grown_right
+    return result
+
+
+def compress(tensors: Mps, max_bond: int) -> Mps:
+    """The state with at most `max_bond` largest Schmidt values kept at every cut, from the left, and norm one."""
+    result = list(tensors)
+    for site in reversed(range(1, len(result))):
+        tensor = result[site]
+        basis, rest = np.linalg.qr(tensor.reshape(len(tensor), -1).conj().T)
+        result[site] = basis.conj().T.reshape(-1, *tensor.shape[1:])
+        result[site - 1] = np.tensordot(result[site - 1], rest.conj().T, axes=1)
+    for site in range(len(result) - 1):
+        tensor = result[site]
+        left, values, right = np.linalg.svd(tensor.reshape(-1, tensor.shape[2]), full_matrices=False)
+        kept = slice(min(max_bond, len(values)))
+        result[site] = left[:, kept].reshape(*tensor.shape[:2], -1)
+        result[site + 1] = np.tensordot(values[kept, None] * right[kept], result[site + 1], axes=1)
+    result[-1] = result[-1] / np.linalg.norm(result[-1])  # all other tensors are isometries
     return result
 
 

@@ -30,8 +30,8 @@ from orbit.verification.evaluator import (
     Tolerance,
     draw_checkpoints,
 )
-from orbit.verification.functional import REPLAY_FACTOR, REPLAY_FIRST
 from orbit.verification.probes import JointProbe, Probe
+from orbit.verification.replay import FAR, REPLAY_FACTOR, REPLAY_FIRST, Replay
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 SCALES = ((0.1, 0.9), (1.5, 3.0))
@@ -185,7 +185,7 @@ def _judged(evaluator: Evaluator, run: Run, contract: Contract, number: int) -> 
     stage = _Stage(evaluator, number)
     outputs = stage.results(run.config)
     replayed = run.kind is RunKind.TIMED and evaluator.histories(run.config)
-    replay = functional.Replay(outputs, [outputs]) if replayed else None
+    replay = Replay(outputs, [outputs]) if replayed else None
     rng = np.random.default_rng(number)
     evidence = functional.judge(stage.evaluator, run, outputs, contract=contract, replay=replay, rng=rng)
     return _Rehearsal(run.config, outputs, evidence)
@@ -279,7 +279,7 @@ def _limit_of_tolerances(family: str, found: Sequence[tuple[Tolerance, Config]])
         return None, f"{rule} + 3 x the largest of the last 20 moves"
     if family.startswith("replay"):
         rule = f"{rule} + {REPLAY_FACTOR:g} x the distance of runs that differ by rounding"
-        return None, f"{functional.FAR:g} x ({rule})" if family == "replay_far" else rule
+        return None, f"{FAR:g} x ({rule})" if family == "replay_far" else rule
     numbers = {None if _depends_on_entry(tolerance) else tolerance.absolute for tolerance, _ in found}
     return (numbers.pop() if len(numbers) == 1 else None), rule
 

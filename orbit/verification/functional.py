@@ -7,8 +7,6 @@ after the form, since later checks rely on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +23,13 @@ from orbit.verification.evaluator import (
     at_most,
     not_applicable,
 )
+from orbit.verification.replay import Replay, check_replay
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
-REPLAY_FIRST = 20
-"""So many entries must follow the paired reference; later ones are flagged first, and fail when they are far off."""
-REPLAY_FACTOR = 10.0
-"""Distance from the reference allowed, in units of how far two perturbed reference runs stray."""
-FAR = 10.0
-"""Allowances from which a late entry, or trained parameters, fail instead of asking for a review."""
-PARAMETER_FACTOR = 5.0
-"""As `REPLAY_FACTOR`, for quantiles over all parameters: these vary less than the farthest of them."""
-PARAMETER_FLOOR = 1e-3
-"""Learning rates that parameters may be off wherever they do not stray at all."""
-PARAMETER_QUANTILES = (0.5, 0.9)
-"""Flat directions let a few parameters go anywhere, and a few that are pinned tell nothing about the others."""
 ABSURD = 1e100
 """No task has numbers of this size, and the square of a larger one is not finite."""
 MIN_SHAPE_ENTRIES = 6
 """Shorter histories say nothing about being constant or linear."""
-
-
-@dataclass(frozen=True)
-class Replay:
-    """The paired reference's outputs on the same configuration, and those of two perturbed reference runs."""
-
-    reference: Outputs
-    perturbed: Sequence[Outputs]
 
 
 def judge(
@@ -271,60 +250,3 @@ def _well_conditioned(gradient: NDArray[np.float64], noise: float, rng: np.rando
     size = np.abs(gradient)
     eligible = np.flatnonzero(size >= max(1e-2 * float(size.max(initial=0.0)), 50 * noise))
     return np.sort(rng.choice(eligible, size=min(8, len(eligible)), replace=False))
-
-
-# --- replay -----------------------------------------------------------------------------------------------------
-
-
-def check_replay(evaluator: Evaluator, config: Config, outputs: Outputs, replay: Replay) -> list[Evidence]:
-    """The history against the paired reference's on the same draw, entry by entry; `outputs` are by step."""
-    evidence = []
-    right = evaluator.by_step(config, replay.reference)
-    perturbed = [evaluator.by_step(config, run) for run in replay.perturbed]
-    for key, tolerance in evaluator.histories(config).items():
-        if key not in outputs or key not in right:
-            continue
-        reference = np.asarray(right[key], dtype=np.float64)
-        entries = len(reference)
-        distance = np.abs(outputs[key] - reference).reshape(entries, -1).max(axis=1)
-        strays = [np.abs(np.asarray(run[key]) - reference).reshape(entries, -1).max(axis=1) for run in perturbed]
-        # A difference, once there, stays possible: the allowance never shrinks along the run.
-        spread = np.maximum.accumulate(np.max(strays, axis=0)) if strays else np.zeros(entries)
-        allowed = tolerance.allowed(reference).reshape(entries, -1).max(axis=1) + REPLAY_FACTOR * spread
-        for family, part, share, flag in (
-            ("replay", slice(0, REPLAY_FIRST), 1.0, False),
-            ("replay_late", slice(REPLAY_FIRST, None), 1.0, True),
-            ("replay_far", slice(REPLAY_FIRST, None), FAR, False),
-        ):
-            if not len(distance[part]):
-                continue
-            step = int(np.argmax(distance[part] / allowed[part])) + (part.start or 0)
-            message = f"step {step} against the paired reference"
-            limit = share * float(allowed[step])
-            evidence.append(at_most(f"{family}:{key}", float(distance[step]), limit, message, flag=flag))
-    return evidence + _replay_parameters(config, outputs, replay)
-
-
-def _replay_parameters(config: Config, outputs: Outputs, replay: Replay) -> list[Evidence]:
-    """Trained parameters against the paired reference's: whoever stops updating them early does not get there.
-
-    A loss that has nearly converged hides thousands of updates that were not made; parameters still move in them.
-    """
-    evidence = []
-    for key in ("checkpoint_parameters", "final_parameters"):
-        if key not in outputs or key not in replay.reference or not replay.perturbed:
-            continue
-        right, mine, *others = (
-            np.asarray(run[key], dtype=np.float64) for run in (replay.reference, outputs, *replay.perturbed)
-        )
-        n_rows = len(right) if key == "checkpoint_parameters" else 1
-        quantile = partial(np.quantile, q=PARAMETER_QUANTILES, axis=1)
-        distance = quantile(np.abs(mine - right).reshape(n_rows, -1))
-        strays = np.max([np.abs(run - right).reshape(n_rows, -1) for run in others], axis=0)
-        spread = np.maximum.accumulate(quantile(strays), axis=1)
-        allowed = PARAMETER_FLOOR * config["learning_rate"] + PARAMETER_FACTOR * spread
-        ratio = float((distance / allowed).max())
-        message = "in allowances, from those of the paired reference"
-        evidence.append(at_most(f"replay_late:{key}", ratio, 1.0, message, flag=True))
-        evidence.append(at_most(f"replay_far:{key}", ratio, FAR, message))
-    return evidence

@@ -27,6 +27,7 @@ from orbit.verification import functional, probes
 from orbit.verification.evaluator import Config, Outputs, Run, RunKind
 from orbit.verification.execution import read_outputs
 from orbit.verification.probes import JointProbe, Probe
+from orbit.verification.replay import Replay
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 OUTPUT_LIMIT_BYTES = 512 * 2**20
@@ -175,7 +176,7 @@ def _judge(task: Task, files: OutputFiles, replay: ReplayFiles | None, contract:
         return [_unreadable(files.run.name, error)]
     trusted = None
     if replay is not None:
-        trusted = functional.Replay(_trusted(replay.reference), [_trusted(path) for path in replay.perturbed])
+        trusted = Replay(_trusted(replay.reference), [_trusted(path) for path in replay.perturbed])
     rng = _rng(seed, 5)
     return functional.judge(task.load_evaluator(), files.run, outputs, contract=contract, replay=trusted, rng=rng)
 

@@ -28,6 +28,7 @@ from orbit.tasks import Task
 from orbit.verification import _mutant_worker, _values, functional, probes
 from orbit.verification.evaluator import Evaluator, Oracle, Outputs, Run, RunKind
 from orbit.verification.probes import JointProbe, Probe
+from orbit.verification.replay import Replay
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 SEED = 20_261
@@ -175,7 +176,7 @@ class MutantTable:
         self.oracle: Oracle = task.load_oracle()
         self._runs: dict[str, tuple[Run, ...]] = {}
         self._probe: Probe | JointProbe | None = None
-        self._replay: functional.Replay | None = None
+        self._replay: Replay | None = None
 
     def fate(self, mutant: Mutant) -> Fate:
         """Run, or make up, and judge one mutant."""
@@ -233,14 +234,14 @@ class MutantTable:
         replay = self._replay_of(runs[0]) if mutant.check.startswith("replay") else None
         return functional.judge(self.evaluator, runs[0], outputs[0], contract=Contract.ORBIT_2, replay=replay, rng=rng)
 
-    def _replay_of(self, run: Run) -> functional.Replay:
+    def _replay_of(self, run: Run) -> Replay:
         """The paired reference and two perturbed ones; three whole runs, so only for mutants that name the replay."""
         if self._replay is None:
             moved = [self.evaluator.perturbed(run.config, np.random.default_rng([SEED, k])) for k in range(2)]
             results, error = self._outputs(_HONEST, [Run(run.kind, run.name, item) for item in (run.config, *moved)])
             if error is not None:
                 raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
-            self._replay = functional.Replay(results[0], results[1:])
+            self._replay = Replay(results[0], results[1:])
         return self._replay
 
     def _fabrications(self) -> Any:

@@ -119,3 +119,18 @@ def test_dmrg_state_belongs_to_the_hamiltonian_and_depends_on_the_problem_alone(
     repeated, _ = mps.dmrg_state(problem)
     assert all(np.array_equal(one, other) for one, other in zip(tensors, repeated, strict=True))
     assert problem.digest != mps.DmrgProblem((1.0, 1.0, 1.4), fields, 16, 6, 1e-9, seed=3).digest
+
+
+def test_compression_keeps_the_largest_schmidt_values():
+    state = mps.random_mps(8, 6, np.random.default_rng(3), min_bond=6)
+    assert [tensor.shape[2] for tensor in state] == [2, 4, 6, 6, 6, 4, 2, 1]
+    exact = mps.dense_state(state)
+    assert abs(np.vdot(mps.dense_state(mps.compress(state, 6)), exact)) == pytest.approx(1, abs=1e-12)
+    # With one cut that binds, the best approximation is known: the largest Schmidt values of that cut.
+    pair = mps.random_mps(4, 4, np.random.default_rng(4), min_bond=4)
+    left, values, right = np.linalg.svd(mps.dense_state(pair).reshape(4, 4))
+    best = (left[:, :2] * values[:2]) @ right[:2] / np.linalg.norm(values[:2])
+    compressed = mps.compress(pair, 2)
+    assert [tensor.shape[2] for tensor in compressed] == [2, 2, 2, 1]
+    assert abs(np.vdot(mps.dense_state(compressed), best)) == pytest.approx(1, abs=1e-12)
+    assert np.linalg.norm(mps.dense_state(compressed)) == pytest.approx(1, abs=1e-12)

@@ -17,6 +17,7 @@ from orbit.tasks import Task, all_tasks, find_task
 from orbit.verification import functional, probes
 from orbit.verification.evaluator import Evaluator, Run, RunKind
 from orbit.verification.probes import JointProbe, Probe
+from orbit.verification.replay import Replay
 from orbit.verification.verdict import Contract, Evidence, Outcome
 from tests.unit.verification import toy
 
@@ -42,7 +43,7 @@ def honest_evidence(task: Task) -> tuple[dict[str, Any], dict[str, list[Evidence
     config = evaluator.prepare(evaluator.draw_probe(dict(task.config), rng, evaluator.probe_steps[1]))
     outputs = samples_of(evaluator, oracle.solve(config), config)
     run = Run(RunKind.TIMED, "timed", config)
-    replay = functional.Replay(outputs, [outputs])
+    replay = Replay(outputs, [outputs])
     timed = functional.judge(evaluator, run, outputs, contract=Contract.ORBIT_2, replay=replay, rng=rng)
     joint = evaluator.draw_joint_probe(dict(task.config), oracle, rng)
     if joint:

@@ -126,7 +126,10 @@ def test_draws_stay_in_the_ranges_of_the_statement():
     assert {key for key in TASK.config if timed[key] != TASK.config[key]} == {"seed"}
     assert np.array_equal(timed["initial_parameters"], EVALUATOR.initial_parameters(timed))
     full = EVALUATOR.draw_full_probe(TASK.config, np.random.default_rng(0))
-    assert np.abs(full["initial_parameters"].reshape(4, -1)[:, :3]).max() <= 0.5
+    pulses = np.abs(full["initial_parameters"].reshape(4, -1)[:, :3])
+    assert pulses.min() >= 0.5
+    assert pulses.max() <= 1.5
+    assert 1 <= full["t_max"] <= 2
 
 
 def test_an_honest_run_passes_everything(honest):

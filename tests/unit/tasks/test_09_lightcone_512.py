@@ -8,7 +8,7 @@ from orbit.physics.gates import pauli
 from orbit.tasks import find_task
 from orbit.verification import exact
 from orbit.verification.evaluator import RunKind
-from orbit.verification.functional import Replay, check_replay
+from orbit.verification.replay import Replay, check_replay
 from orbit.verification.verdict import Contract, Outcome
 from tests.unit.tasks.helpers import central_differences, failed, judged, single_precision_failures
 

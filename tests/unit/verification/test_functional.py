@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from orbit.verification.evaluator import ArraySpec, Run, RunKind, Tolerance, draw_checkpoints
-from orbit.verification.functional import Replay, check_form, judge
+from orbit.verification.functional import check_form, judge
+from orbit.verification.replay import Replay
 from orbit.verification.verdict import Contract, Outcome
 
 from .toy import DEFAULTS, ToyEvaluator, ToyOracle

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from orbit.verification.evaluator import Array, Config, Evaluator, Oracle
@@ -35,3 +39,24 @@ def published_whatever_is_asked(
         "final_parameters": np.full(570, 1e-3),
         "checkpoint_parameters": np.zeros((5, 570)),
     }
+
+
+def _capped(cap: int) -> Callable[..., dict[str, Array]]:
+    def run(evaluator: Evaluator, oracle: Oracle, config: Config, rng: np.random.Generator) -> dict[str, Array]:
+        """Energies of a truncated evolution along the steps that exact gradients take at first."""
+        module: Any = sys.modules[type(evaluator).__module__]
+        start = np.asarray(config["initial_parameters"])
+        gradient = evaluator.evaluate(config, start, gradient=True).gradient
+        assert gradient is not None
+        path = start - np.outer(np.arange(config["max_steps"] + 1), config["learning_rate"] * np.sign(gradient))
+        return {
+            "energy_history": np.array([module.capped_energy(config, row, cap) for row in path[:-1]]),
+            "initial_parameters": start,
+            "final_parameters": path[-1],
+            "checkpoint_parameters": path[list(config["checkpoint_steps"])],
+        }
+
+    return run
+
+
+capped_at_8, capped_at_16, capped_at_32 = _capped(8), _capped(16), _capped(32)
