@@ -184,8 +184,10 @@ def repeated_beginnings(name: str, samples: NDArray[np.integer], conditional: Re
 def _rare_coincidences(keys: NDArray[np.int64], probabilities: Reals, expected: float) -> tuple[int, int]:
     """Rows that repeat another among the rarest, where so many are expected, and the number of rarest rows."""
     # Rows i and j are equal with probability P(row), so rows whose sum of P is S have n S / 2 expected coincidences.
-    order = np.argsort(probabilities, kind="stable")
-    rare = order[np.cumsum(probabilities[order]) <= 2 * expected / len(keys)]
+    largest_sum = 2 * expected / len(keys)
+    candidates = np.flatnonzero(probabilities <= largest_sum)
+    order = candidates[np.argsort(probabilities[candidates], kind="stable")]
+    rare = order[np.cumsum(probabilities[order]) <= largest_sum]
     # Four equal rows count as three, not as six pairs: pairs within one cluster are not independent events.
     return len(rare) - len(np.unique(keys[rare])), len(rare)
 
