@@ -81,6 +81,23 @@ def test_ill_conditioned_parameters_are_left_out_and_counted():
     assert failures(probe, drifted) == {"probe:final_parameters"}
 
 
+def test_an_entry_that_moves_only_now_and_then_is_left_out():
+    class Rare(ToyOracle):
+        """Noise of the expected size hardly ever moves the third parameter, four times as much always does."""
+
+        def solve(self, config, *, noise=None, mutation=None):
+            outputs = super().solve(config, noise=noise, mutation=mutation)
+            if noise is None:
+                return outputs
+            final = np.array(outputs["final_parameters"])
+            sigmas = float(np.abs(noise(np.ones(100)) - 1).mean()) / sum(self.noise)
+            final[2] += 1.0 if sigmas > 2 else 0.0
+            return {**outputs, "final_parameters": final}
+
+    probe = drawn(oracle=Rare())
+    assert probe.comparable["final_parameters"].tolist() == [True, True, False]
+
+
 class Joint(ToyEvaluator):
     """Two equal runs, judged by whether they agree."""
 
