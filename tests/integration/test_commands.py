@@ -47,7 +47,8 @@ def test_verify_finds_nothing_wrong_with_a_reference(task: Task, tmp_path: Path)
     assert failed == []
     assert (done.returncode, verdict["validity"]) == (0, "provisional")
     assert verdict["stages"]["semantic_audit"]["status"] == "skipped"
-    assert verdict["timing"]["slowdown"] == pytest.approx(1.0, abs=0.5)
+    timing = verdict["timing"]  # of one pair; how long each takes is up to what else the machine does
+    assert timing["slowdown"] == pytest.approx(timing["runtime_sec"] / timing["reference_sec"], rel=1e-6)
     assert json.loads((tmp_path / "out" / "verdict.json").read_text()) == verdict
 
 
