@@ -203,7 +203,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def draw_full_probe(self, defaults: Config, rng: np.random.Generator) -> Config:
-        """Default size, three steps, parameters at scale 0.3."""
+        """Default size, three steps, parameters away from zero: at scale 0.3 or as the statement says."""
 
     # --- judgement --------------------------------------------------------------------------------------------
 

@@ -26,8 +26,8 @@ N_NOISE_RUNS = 3
 MASK_NOISE = 4.0
 """As many runs again, with so much more noise, say which parameters cannot be compared.
 
-An entry that noise moves by one tolerance on average stays within a fifth of it in three runs of 250; among hundreds of
-parameters some did, and then moved.
+An entry that noise moves by one tolerance (root mean square) stays within a fifth of it in all of three runs once in
+250 times; among hundreds of parameters some did, and then moved.
 """
 MAX_DRAWS = 60
 MAX_LEFT_OUT = 0.5

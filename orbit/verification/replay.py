@@ -21,11 +21,16 @@ REPLAY_FACTOR = 10.0
 FAR = 10.0
 """Allowances from which a late entry, or trained parameters, fail instead of asking for a review."""
 COLUMN_QUANTILES = (0.5, 0.9, 1.0)
-"""Of the distances of one step's entries. A single restart that rounding sends elsewhere must not excuse all others."""
+"""Of the distances of one step's entries. A single restart that rounding sends elsewhere must not excuse all others.
+
+Only the largest can fail: which share of the restarts goes elsewhere varies from run to run, and so do the quantiles.
+"""
 PARAMETER_FACTOR = 5.0
 """As `REPLAY_FACTOR`, for quantiles over all parameters: these vary less than the farthest of them."""
 PARAMETER_FLOOR = 1e-3
 """Learning rates that parameters may be off wherever they do not stray at all."""
+PARAMETER_FLOOR_PER_STEP = 1e-5
+"""As many more with every update: rounding that all reference runs share, as of Adam's bias correction, adds up."""
 PARAMETER_QUANTILES = (0.5, 0.9)
 """Flat directions let a few parameters go anywhere, and a few that are pinned tell nothing about the others."""
 STEADY_SHARE = 0.1
@@ -71,16 +76,18 @@ def _replay_history(
     spread = np.maximum.accumulate(np.max(strays, axis=0), axis=1) if strays else np.zeros_like(distance)
     allowed = tolerance.allowed(reference).reshape(n_steps, -1).max(axis=1) + REPLAY_FACTOR * spread
     evidence = []
-    for family, part, share, flag in (
-        ("replay", slice(0, REPLAY_FIRST), 1.0, False),
-        ("replay_late", slice(REPLAY_FIRST, None), 1.0, True),
-        ("replay_far", slice(REPLAY_FIRST, None), FAR, False),
+    early, late = slice(0, REPLAY_FIRST), slice(REPLAY_FIRST, None)
+    largest = len(COLUMN_QUANTILES) - 1
+    for family, part, lowest, share, flag in (
+        ("replay", early, largest, 1.0, False),
+        ("replay_late", late, 0, 1.0, True),
+        ("replay_far", late, largest, FAR, False),
     ):
-        ratio = distance[:, part] / allowed[:, part]
+        ratio = distance[lowest:, part] / allowed[lowest:, part]
         if not ratio.size:
             continue
-        which, late = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-        step = int(late) + (part.start or 0)
+        row, column = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+        which, step = int(row) + lowest, int(column) + (part.start or 0)
         message = f"step {step} against the paired reference"
         if history[0].size > 1:
             message += f", quantile {COLUMN_QUANTILES[which]:g} of its entries"
@@ -104,12 +111,12 @@ def _replay_parameters(config: Config, outputs: Outputs, replay: Replay) -> list
         right, mine, *others = (run.reshape(n_rows, -1) for run in runs)
         trained = _trained(right, replay.reference, config["learning_rate"])
         distance, strays = np.abs(mine - right), [np.abs(run - right) for run in others]
-        floor = PARAMETER_FLOOR * config["learning_rate"]
-        steady = _steady(strays[0], trained)
-        ratio = max(
-            _parameter_ratio(distance, strays, trained, floor, PARAMETER_QUANTILES),
-            _parameter_ratio(distance, strays, steady, floor, STEADY_QUANTILES),
-        )
+        updates = config["checkpoint_steps"] if key == "checkpoint_parameters" else (config["max_steps"],)
+        floor = config["learning_rate"] * (PARAMETER_FLOOR + PARAMETER_FLOOR_PER_STEP * np.asarray(updates))
+        ratio = _parameter_ratio(distance, strays, trained, floor, PARAMETER_QUANTILES)
+        if len(strays) > 1:  # chosen by one and allowed by the same one, they would be off in every other run
+            steady = _steady(strays[0], trained)
+            ratio = max(ratio, _parameter_ratio(distance, strays, steady, floor, STEADY_QUANTILES))
         message = "in allowances, from those of the paired reference"
         evidence.append(at_most(f"replay_late:{key}", ratio, 1.0, message, flag=True))
         evidence.append(at_most(f"replay_far:{key}", ratio, FAR, message))
@@ -120,7 +127,7 @@ def _parameter_ratio(
     distance: NDArray[np.float64],
     strays: Sequence[NDArray[np.float64]],
     chosen: NDArray[np.int64],
-    floor: float,
+    floor: NDArray[np.float64],
     levels: tuple[float, ...],
 ) -> float:
     """Largest quantile of the chosen parameters' distances over what strays of reference runs allow."""
