@@ -177,11 +177,14 @@ class Evaluator(ABC):
         has_parameters: whether the task has parameters at all.
         probe_steps: smallest and largest `max_steps` of a small probe.
         gradient_noise: absolute single-precision noise of a gradient entry at default size, as measured.
+        replay_slack: learning rates by which the trained parameters of a correct run may differ from the reference's
+            beyond rounding, where the statement allows an approximation.
     """
 
     has_parameters: bool = True
     probe_steps: tuple[int, int] = (3, 12)
     gradient_noise: float = 1e-6
+    replay_slack: float = 0.0
 
     # --- inputs -----------------------------------------------------------------------------------------------
 

@@ -229,7 +229,7 @@ def check_first_update(
 ) -> list[Evidence]:
     """Adam's first update moves every parameter by the learning rate against the sign of its gradient."""
     steps = list(config.get("checkpoint_steps", ()))
-    if "checkpoint_parameters" not in outputs or 1 not in steps:
+    if not {"checkpoint_parameters", "initial_parameters"} <= outputs.keys() or 1 not in steps:
         return [not_applicable("first_update", "the parameters after one update are not among the results")]
     start = np.asarray(outputs["initial_parameters"]).ravel()
     moved = np.asarray(outputs["checkpoint_parameters"])[steps.index(1)].ravel() - start

@@ -57,7 +57,7 @@ def check_replay(evaluator: Evaluator, config: Config, outputs: Outputs, replay:
         if key in outputs and key in right:
             others = [run[key] for run in perturbed]
             evidence += _replay_history(key, tolerance, outputs[key], right[key], others)
-    return evidence + _replay_parameters(config, outputs, replay)
+    return evidence + _replay_parameters(evaluator.replay_slack, config, outputs, replay)
 
 
 def _replay_history(
@@ -96,7 +96,7 @@ def _replay_history(
     return evidence
 
 
-def _replay_parameters(config: Config, outputs: Outputs, replay: Replay) -> list[Evidence]:
+def _replay_parameters(slack: float, config: Config, outputs: Outputs, replay: Replay) -> list[Evidence]:
     """Trained parameters against the paired reference's: whoever stops updating them early does not get there.
 
     A loss that has nearly converged hides thousands of updates that were not made; parameters still move in them. Those
@@ -112,7 +112,7 @@ def _replay_parameters(config: Config, outputs: Outputs, replay: Replay) -> list
         trained = _trained(right, replay.reference, config["learning_rate"])
         distance, strays = np.abs(mine - right), [np.abs(run - right) for run in others]
         updates = config["checkpoint_steps"] if key == "checkpoint_parameters" else (config["max_steps"],)
-        floor = config["learning_rate"] * (PARAMETER_FLOOR + PARAMETER_FLOOR_PER_STEP * np.asarray(updates))
+        floor = config["learning_rate"] * (slack + PARAMETER_FLOOR + PARAMETER_FLOOR_PER_STEP * np.asarray(updates))
         ratio = _parameter_ratio(distance, strays, trained, floor, PARAMETER_QUANTILES)
         if len(strays) > 1:  # chosen by one and allowed by the same one, they would be off in every other run
             steady = _steady(strays[0], trained)

@@ -226,3 +226,11 @@ def test_checkpoints_are_ascending_and_inside():
         assert list(drawn) == sorted(set(drawn))
         assert all(1 <= step < steps for step in drawn)
     assert draw_checkpoints(500, np.random.default_rng(0))[:2] == (1, 2)
+
+
+def test_a_start_that_is_left_out_is_no_crash():
+    run = timed_run()
+    outputs = honest(run)
+    del outputs["initial_parameters"]
+    found = judge(EVALUATOR, run, outputs, contract=Contract.ORBIT_Q_1, rng=np.random.default_rng(2))
+    assert {item.check: item.outcome for item in found}["first_update"] is Outcome.NOT_APPLICABLE

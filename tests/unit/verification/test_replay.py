@@ -72,3 +72,14 @@ def test_one_restart_that_rounding_sends_elsewhere_does_not_excuse_the_others():
     found = outcomes({"energy_history": off}, replay)
     assert found["replay_late:energy_history"] is Outcome.FLAG
     assert found["replay_far:energy_history"] is Outcome.PASS
+
+
+def test_what_a_statement_allows_is_allowed_and_no_more(monkeypatch):
+    reference, first, second, third = trained(np.random.default_rng(4))
+    replay = Replay(reference, [first, second])
+    third["final_parameters"][:100] -= 0.05 * RATE
+    assert outcomes(third, replay)["replay_late:final_parameters"] is Outcome.FLAG
+    monkeypatch.setattr(Columns, "replay_slack", 0.1)
+    assert outcomes(third, replay)["replay_late:final_parameters"] is Outcome.PASS
+    third["final_parameters"][:100] -= 5 * RATE
+    assert outcomes(third, replay)["replay_far:final_parameters"] is Outcome.FAIL
