@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
+from orbit.errors import HarnessError
+from orbit.physics import mps
 from orbit.tasks import find_task
 from orbit.verification.evaluator import RunKind
 from tests.unit.tasks.helpers import central_differences, failed, judged, single_precision_failures
@@ -96,3 +100,16 @@ def test_wrong_parameters_are_noticed(honest):
 @pytest.mark.parametrize("seed", range(2))
 def test_single_precision_passes_a_probe(seed):
     assert single_precision_failures(TASK, seed) == []
+
+
+def test_the_full_size_probe_is_drawn_so_that_a_capped_bond_shows(monkeypatch):
+    small = {**TASK.config, "n_qubits": 10}
+    config = EVALUATOR.draw_full_probe(small, np.random.default_rng(0))
+    assert [site.shape[2] for site in mps.from_quimb(config["dmrg_state"])] == [2, 4, 8, 8, 8, 8, 8, 4, 2, 1]
+    assert config["max_steps"] == 3
+    assert 0.7 < config["initial_parameters"].std() < 0.9
+    module = sys.modules[type(EVALUATOR).__module__]
+    monkeypatch.setattr(module, "MAX_DRAWS", 2)
+    monkeypatch.setattr(module, "BINDING_SHARE", 1)  # a cap at the exact bond dimension never shows
+    with pytest.raises(HarnessError, match="2 draws in a row"):
+        EVALUATOR.draw_full_probe(small, np.random.default_rng(0))
