@@ -23,7 +23,14 @@ from orbit.reports.checks import joint_configs
 from orbit.tasks import SHARED_STATEMENT, ExactReferences, Task
 from orbit.verification import exact
 from orbit.verification.evaluator import Config, Evaluator
-from orbit.verification.mutants import MutantTable, WarmWorker, load_mutants, source_of
+from orbit.verification.mutants import (
+    REFERENCE,
+    MutantTable,
+    WarmWorker,
+    load_equivalents,
+    load_mutants,
+    source_of,
+)
 from orbit.verification.pipeline import VerifyOptions
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
@@ -141,12 +148,11 @@ def _mutant_gaps(task: Task) -> Iterator[str]:
     mutants = load_mutants(task)
     if len(mutants) < MIN_MUTANTS:
         yield f"{task.directory / 'tests' / 'mutants.toml'}: {len(mutants)} mutants; at least {MIN_MUTANTS} are needed"
-    for mutant in mutants:
-        if mutant.replace:
-            try:
-                source_of(task, mutant)
-            except OrbitError as error:
-                yield str(error)
+    for rewrite in (*mutants, *load_equivalents(task)):
+        try:
+            source_of(task, rewrite)
+        except OrbitError as error:
+            yield str(error)
 
 
 def _leaks(task: Task) -> Iterator[str]:
@@ -212,10 +218,11 @@ def _deep(task: Task, progress: Progress) -> list[Evidence]:
     evidence = [_exact(task)]
     with WarmWorker(environment_python(find_framework(REFERENCE_FRAMEWORK), progress=progress)) as worker:
         table = MutantTable(task, worker)
-        for run in ("probe", "full-probe"):
-            progress(f"{task.id}: reference, {run}")
-            bad = [item for item in table.reference_evidence(run) if item.outcome is Outcome.FAIL]
-            evidence += _collect("reference", (f"{run}: {item.check}: {item.message}" for item in bad))
+        for correct in (REFERENCE, *load_equivalents(task)):
+            for run in correct.runs:
+                progress(f"{task.id}: {correct.name}, {run}")
+                found = table.false_alarms(run, correct)
+                evidence += _collect("correct", (f"{correct.name}, {run}: {alarm}" for alarm in found))
         for mutant in load_mutants(task):
             progress(f"{task.id}: mutant {mutant.name}")
             fate = table.fate(mutant)

@@ -31,15 +31,21 @@ from orbit.verification.evaluator import (
     draw_checkpoints,
 )
 from orbit.verification.probes import JointProbe, Probe
-from orbit.verification.replay import FAR, REPLAY_FACTOR, REPLAY_FIRST, Replay
+from orbit.verification.replay import (
+    FAR,
+    PARAMETER_FACTOR,
+    PARAMETER_FLOOR,
+    PARAMETER_FLOOR_PER_STEP,
+    REPLAY_FACTOR,
+    REPLAY_FIRST,
+    Replay,
+)
 from orbit.verification.verdict import Contract, Evidence, Outcome
 
 SCALES = ((0.1, 0.9), (1.5, 3.0))
 """Ranges of made-up results; limits that are relative to a result differ between them."""
 BITS = (0.5, 0.02)
 """Frequencies of 1 in made-up samples."""
-OF_TOLERANCES = ("probe", "replay_late", "replay_far")
-"""Names that mean this only where a tolerance belongs to the result key."""
 UNNOTED = {"form": "", "shape": ">"}
 """Relations of checks that are not built from a comparison; the others compare a distance with what is allowed."""
 VARIES = "a limit set by the results or the draw"
@@ -62,6 +68,12 @@ MEANINGS = {
     "probe": "from the oracle",
 }
 """What the checks that every task shares look at, by the name before the colon."""
+TRAINED_PARAMETERS = (
+    "trained parameters, from the expert's run on the same draw; an allowance is "
+    f"{PARAMETER_FACTOR:g} x the distance of runs that differ by rounding, {PARAMETER_FLOOR:g} learning rates, "
+    f"{PARAMETER_FLOOR_PER_STEP:g} more with every update, and what approximations of the statement come to"
+)
+"""What `replay_late` and `replay_far` look at where the result key has no tolerance; only there do these differ."""
 
 
 @dataclass(frozen=True)
@@ -325,8 +337,9 @@ def tolerance_rule(tolerance: Tolerance, config: Config, *, in_updates: bool = F
 def _meaning(check: str, found: _Found) -> str:
     """What every task means by the name, or as much of the messages as does not speak of made-up values."""
     family = check.partition(":")[0]
-    if family in MEANINGS and (found.tolerances or family not in OF_TOLERANCES):
-        return MEANINGS[family]
+    if family in MEANINGS and (found.tolerances or family != "probe"):
+        of_parameters = family.startswith("replay") and not found.tolerances
+        return TRAINED_PARAMETERS if of_parameters else MEANINGS[family]
     told = [item.message.replace("; ", ", ").split(", ") for item in found.evidence]
     same = [parts[0] for parts in zip(*told, strict=False) if len(set(parts)) == 1]
     return ", ".join(part for part in same if not any(letter.isdigit() for letter in part))

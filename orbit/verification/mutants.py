@@ -1,8 +1,9 @@
-"""Deliberately wrong solutions of a task, and whether the deterministic checks reject them.
+"""Deliberately wrong solutions of a task, which deterministic checks must reject; correct ones, which they must not.
 
 `tests/mutants.toml` lists them. A mutant is either the TensorCircuit reference with some text replaced, so a real
 solution file, or a function of `tests/fabrications.py` that makes up outputs without any computation by the framework.
 Each names the check that should catch it; being caught by another one is an accident, and counts as a defect.
+An equivalent is the reference written otherwise, by another method that the statement allows, say. Nothing may fail it.
 """
 
 from __future__ import annotations
@@ -38,16 +39,21 @@ SEED = 20_261
 RunName = Literal["probe", "full-probe", "timed"]
 
 
-class Mutant(BaseModel):
-    """One wrong solution. `check` may hold shell wildcards."""
+class Rewrite(BaseModel):
+    """The reference with some text replaced."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     why: str
+    replace: tuple[tuple[str, str], ...] = ()
+
+
+class Mutant(Rewrite):
+    """One wrong solution. `check` may hold shell wildcards."""
+
     check: str
     run: RunName = "probe"
-    replace: tuple[tuple[str, str], ...] = ()
     fabricate: str | None = None
 
     @model_validator(mode="after")
@@ -57,12 +63,19 @@ class Mutant(BaseModel):
         return self
 
 
-_HONEST = Mutant.model_construct(name="reference", why="", check="", run="timed", replace=(), fabricate=None)
+class Equivalent(Rewrite):
+    """One correct solution, and the runs on which it is looked at each time; a timed one may take minutes."""
+
+    runs: tuple[RunName, ...] = ("probe", "full-probe")
+
+
+REFERENCE = Equivalent(name="reference", why="nothing is replaced")
 
 
 class _MutantFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
     mutant: list[Mutant]
+    equivalent: list[Equivalent] = []
 
 
 @dataclass(frozen=True)
@@ -84,19 +97,32 @@ def load_mutants(task: Task) -> list[Mutant]:
     """The mutants of a task.
 
     Raises:
-        DataError: `mutants.toml` is missing or wrong, or two mutants share a name.
+        DataError: `mutants.toml` is missing or wrong, or two entries share a name.
     """
+    return _load(task).mutant
+
+
+def load_equivalents(task: Task) -> list[Equivalent]:
+    """Correct solutions that are not the reference.
+
+    Raises:
+        DataError: as `load_mutants`.
+    """
+    return _load(task).equivalent
+
+
+def _load(task: Task) -> _MutantFile:
     path = task.directory / "tests" / "mutants.toml"
-    mutants = validate(path, _MutantFile, read_toml(path)).mutant
-    names = [mutant.name for mutant in mutants]
+    entries = validate(path, _MutantFile, read_toml(path))
+    names = [entry.name for entry in (*entries.mutant, *entries.equivalent)]
     for name in names:
         if names.count(name) > 1:
             raise DataError(f"{path}: mutant name {name!r} is used twice; rename one")
-    return mutants
+    return entries
 
 
-def source_of(task: Task, mutant: Mutant) -> str:
-    """The reference with the mutant's replacements.
+def source_of(task: Task, rewrite: Rewrite) -> str:
+    """The reference with the replacements of a mutant or an equivalent.
 
     Raises:
         DataError: there is no reference, or a text to replace does not occur exactly once in it.
@@ -105,14 +131,18 @@ def source_of(task: Task, mutant: Mutant) -> str:
     if reference is None:
         raise DataError(f"{task.directory}: has no {REFERENCE_FRAMEWORK} reference to derive mutants from")
     source = reference.read_text()
-    for old, new in mutant.replace:
+    for old, new in rewrite.replace:
         if source.count(old) != 1:
             path = task.directory / "tests" / "mutants.toml"
-            raise DataError(
-                f"{path}: mutant {mutant.name}: {old!r} occurs {source.count(old)} times in {reference.name}"
-            )
+            raise DataError(f"{path}: {rewrite.name}: {old!r} occurs {source.count(old)} times in {reference.name}")
         source = source.replace(old, new)
     return source
+
+
+def alarms(evidence: Sequence[Evidence]) -> list[str]:
+    """A line for each check that failed or was flagged."""
+    bad = (Outcome.FAIL, Outcome.FLAG)
+    return [f"{e.run} {e.check}: {e.value} against {e.limit} ({e.message})" for e in evidence if e.outcome in bad]
 
 
 class WarmWorker:
@@ -184,17 +214,19 @@ class MutantTable:
         outputs, error = self._outputs(mutant, runs)
         if error is not None:
             return Fate(mutant, (), None, error)
-        failed = [item for item in self._judge(mutant, runs, outputs) if item.outcome is Outcome.FAIL]
+        replay = self._replay_of(runs[0]) if mutant.check.startswith("replay") else None
+        failed = [item for item in self._judge(mutant.run, runs, outputs, replay) if item.outcome is Outcome.FAIL]
         expected = next((item for item in failed if fnmatch.fnmatchcase(item.check, mutant.check)), None)
         return Fate(mutant, tuple(dict.fromkeys(item.check for item in failed)), expected)
 
-    def reference_evidence(self, run: RunName) -> list[Evidence]:
-        """The unchanged reference on the same draws, which must not fail anything."""
-        honest = _HONEST.model_copy(update={"run": run})
-        outputs, error = self._outputs(honest, self._runs_for(run))
-        if error is not None:
-            raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
-        return self._judge(honest, self._runs_for(run), outputs)
+    def false_alarms(self, run: RunName, correct: Equivalent = REFERENCE) -> list[str]:
+        """What fails or flags the reference, or an equivalent, on the same draws.
+
+        Raises:
+            HarnessError: it raised.
+        """
+        runs = self._runs_for(run)
+        return alarms(self._judge(run, runs, self._correct_outputs(correct, runs)))
 
     def _runs_for(self, kind: str) -> tuple[Run, ...]:
         if kind not in self._runs:
@@ -210,38 +242,44 @@ class MutantTable:
                 self._runs[kind] = (Run(RunKind.TIMED, kind, config),)
         return self._runs[kind]
 
-    def _outputs(self, mutant: Mutant, runs: Sequence[Run]) -> tuple[list[Outputs], str | None]:
+    def _outputs(self, rewrite: Rewrite, runs: Sequence[Run]) -> tuple[list[Outputs], str | None]:
+        if isinstance(rewrite, Mutant) and rewrite.fabricate is not None:
+            function = getattr(self._fabrications(), rewrite.fabricate)
+            rngs = [np.random.default_rng(SEED + number) for number in range(len(runs))]
+            made = zip(runs, rngs, strict=True)
+            return [function(self.evaluator, self.oracle, run.config, rng) for run, rng in made], None
         results: list[Outputs] = []
-        for number, run in enumerate(runs):
-            if mutant.fabricate is None:
-                outputs, error = self._worker.run(source_of(self.task, mutant), run.config)
-                if outputs is None:
-                    return [], error
-            else:
-                function = getattr(self._fabrications(), mutant.fabricate)
-                rng = np.random.default_rng(SEED + number)
-                outputs = function(self.evaluator, self.oracle, run.config, rng)
+        for run in runs:
+            outputs, error = self._worker.run(source_of(self.task, rewrite), run.config)
+            if outputs is None:
+                return [], error
             results.append(outputs)
         return results, None
 
-    def _judge(self, mutant: Mutant, runs: Sequence[Run], outputs: Sequence[Outputs]) -> list[Evidence]:
+    def _correct_outputs(self, correct: Equivalent, runs: Sequence[Run]) -> list[Outputs]:
+        outputs, error = self._outputs(correct, runs)
+        if error is not None:
+            raise HarnessError(f"{self.task.name}: {correct.name} raised:\n{error}")
+        return outputs
+
+    def _judge(
+        self, run: RunName, runs: Sequence[Run], outputs: Sequence[Outputs], replay: Replay | None = None
+    ) -> list[Evidence]:
         rng = np.random.default_rng(SEED)
-        if mutant.run == "probe":
+        if run == "probe":
             assert self._probe is not None
             if isinstance(self._probe, JointProbe):
                 return probes.compare_joint(self.evaluator, self.oracle, self._probe, outputs, rng)
             return probes.compare(self.evaluator, self._probe, outputs[0])
-        replay = self._replay_of(runs[0]) if mutant.check.startswith("replay") else None
         return functional.judge(self.evaluator, runs[0], outputs[0], contract=Contract.ORBIT_2, replay=replay, rng=rng)
 
     def _replay_of(self, run: Run) -> Replay:
         """The paired reference and two perturbed ones; three whole runs, so only for mutants that name the replay."""
         if self._replay is None:
             moved = [self.evaluator.perturbed(run.config, np.random.default_rng([SEED, k])) for k in range(2)]
-            results, error = self._outputs(_HONEST, [Run(run.kind, run.name, item) for item in (run.config, *moved)])
-            if error is not None:
-                raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
-            self._replay = Replay(results[0], results[1:])
+            runs = [Run(run.kind, run.name, config) for config in (run.config, *moved)]
+            right, *perturbed = self._correct_outputs(REFERENCE, runs)
+            self._replay = Replay(right, perturbed)
         return self._replay
 
     def _fabrications(self) -> Any:

@@ -57,7 +57,7 @@ def check_replay(evaluator: Evaluator, config: Config, outputs: Outputs, replay:
         if key in outputs and key in right:
             others = [run[key] for run in perturbed]
             evidence += _replay_history(key, tolerance, outputs[key], right[key], others)
-    return evidence + _replay_parameters(evaluator.replay_slack, config, outputs, replay)
+    return evidence + _replay_parameters(evaluator.replay_slack(config), config, outputs, replay)
 
 
 def _replay_history(
@@ -113,11 +113,13 @@ def _replay_parameters(slack: float, config: Config, outputs: Outputs, replay: R
         distance, strays = np.abs(mine - right), [np.abs(run - right) for run in others]
         updates = config["checkpoint_steps"] if key == "checkpoint_parameters" else (config["max_steps"],)
         floor = config["learning_rate"] * (slack + PARAMETER_FLOOR + PARAMETER_FLOOR_PER_STEP * np.asarray(updates))
-        ratio = _parameter_ratio(distance, strays, trained, floor, PARAMETER_QUANTILES)
+        ratio, where = _parameter_ratio(distance, strays, trained, floor, PARAMETER_QUANTILES), "trained"
         if len(strays) > 1:  # chosen by one and allowed by the same one, they would be off in every other run
             steady = _steady(strays[0], trained)
-            ratio = max(ratio, _parameter_ratio(distance, strays, steady, floor, STEADY_QUANTILES))
-        message = "in allowances, from those of the paired reference"
+            ratio, where = max(
+                (ratio, where), (_parameter_ratio(distance, strays, steady, floor, STEADY_QUANTILES), "steadiest")
+            )
+        message = f"{where} parameters, in allowances from those of the paired reference"
         evidence.append(at_most(f"replay_late:{key}", ratio, 1.0, message, flag=True))
         evidence.append(at_most(f"replay_far:{key}", ratio, FAR, message))
     return evidence

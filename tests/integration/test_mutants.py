@@ -1,4 +1,4 @@
-"""Every mutant of every task is rejected by the check that it names; the reference passes on the same draws."""
+"""Every mutant of every task is rejected by the check that it names; correct solutions pass on the same draws."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from orbit.environments import environment_python
 from orbit.errors import DataError
 from orbit.frameworks import REFERENCE_FRAMEWORK, find_framework
 from orbit.tasks import Task, all_suites, all_tasks
-from orbit.verification.mutants import Mutant, MutantTable, WarmWorker, load_mutants, source_of
-from orbit.verification.verdict import Outcome
+from orbit.verification.mutants import (
+    REFERENCE,
+    Equivalent,
+    Mutant,
+    MutantTable,
+    RunName,
+    WarmWorker,
+    load_equivalents,
+    load_mutants,
+    source_of,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -19,6 +28,9 @@ TASKS = [
     task for suite in all_suites() for task in all_tasks(suite) if (task.directory / "tests/mutants.toml").is_file()
 ]
 CASES = [(task, mutant) for task in TASKS for mutant in load_mutants(task)]
+CORRECT = [
+    (task, correct, run) for task in TASKS for correct in (REFERENCE, *load_equivalents(task)) for run in correct.runs
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +60,13 @@ def test_mutant_dies(task: Task, mutant: Mutant, tables: dict[str, MutantTable],
     print(line)
 
 
-@pytest.mark.parametrize("run", ["probe", "full-probe"])
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
-def test_reference_survives_the_same_draws(task: Task, run: str, tables: dict[str, MutantTable]) -> None:
-    failed = [item for item in tables[task.name].reference_evidence(run) if item.outcome is Outcome.FAIL]
-    assert failed == []
+@pytest.mark.parametrize(
+    ("task", "correct", "run"), CORRECT, ids=[f"{task.number}-{item.name}-{run}" for task, item, run in CORRECT]
+)
+def test_correct_solutions_survive_the_same_draws(
+    task: Task, correct: Equivalent, run: RunName, tables: dict[str, MutantTable]
+) -> None:
+    assert tables[task.name].false_alarms(run, correct) == []
 
 
 def test_a_replacement_that_does_not_match_once_is_refused() -> None:

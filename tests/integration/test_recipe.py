@@ -151,6 +151,16 @@ def stale_mutant(directory: Path) -> None:
     edit(directory / "tests/mutants.toml", "['b2=0.999'", "['b2=0.99999'")
 
 
+def add_equivalent(directory: Path, name: str, old: str, new: str) -> None:
+    path = directory / "tests/mutants.toml"
+    entry = f"[[equivalent]]\nname = '{name}'\nwhy = 'as good'\nreplace = [['{old}', '{new}']]\n"
+    path.write_text(f"{path.read_text()}\n{entry}")
+
+
+def stale_equivalent(directory: Path) -> None:
+    add_equivalent(directory, "stale", "stands nowhere", "")
+
+
 @pytest.mark.parametrize(
     ("spoil", "check", "said"),
     [
@@ -160,6 +170,7 @@ def stale_mutant(directory: Path) -> None:
         (secret_in_the_statement, "staging", "lines of tests/evaluator.py"),
         (too_few_mutants, "mutants_listed", "7 mutants"),
         (stale_mutant, "mutants_listed", "occurs 0 times"),
+        (stale_equivalent, "mutants_listed", "stale: 'stands nowhere' occurs 0 times"),
     ],
 )
 def test_a_broken_rule_is_found(directory: Path, spoil: Callable[[Path], None], check: str, said: str) -> None:
@@ -171,21 +182,29 @@ def test_a_broken_rule_is_found(directory: Path, spoil: Callable[[Path], None], 
 
 
 def test_what_takes_runs_to_see_is_found(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mutant that is right, one that another check catches, and an exact value that is off by little."""
+    """A mutant that is right, one caught by another check, an equivalent that is wrong, an exact value a little off."""
     mutants = directory / "tests/mutants.toml"
     parts = mutants.read_text().split("[[mutant]]")
     mutants.write_text("[[mutant]]".join([parts[0], parts[1], parts[-1]]))
     monkeypatch.setattr("orbit.lint.MIN_MUTANTS", 2)
     edit(mutants, "['- field * x', '+ field * x']", "['- field * x', '- 1.0 * field * x']")
     edit(mutants, 'check = "form"', 'check = "probe:final_parameters"')
+    add_equivalent(directory, "as_written", "- field * x", "- 1 * field * x")
+    add_equivalent(directory, "weaker_field", "- field * x", "- 0.9 * field * x")
     stored = re.search(r"-\d\.\d{5}", (directory / MADE).read_text())
     assert stored is not None
     edit(directory / MADE, stored[0], stored[0][:-1] + str((int(stored[0][-1]) + 1) % 10))
     assert failures() == []
     found = failures(deep=True)
-    assert [check for check, _ in found] == ["exact", "mutant", "mutant"]
-    assert "does not regenerate" in found[0][1]
-    assert "field_sign" in found[1][1]
-    assert "caught by nothing" in found[1][1]
-    assert "one_step_short" in found[2][1]
-    assert "caught by form" in found[2][1]
+    messages = {check: [message for name, message in found if name == check] for check, _ in found}
+    assert list(messages) == ["exact", "correct", "mutant"]
+    assert "does not regenerate" in messages["exact"][0]
+    assert {message.partition(": ")[0] for message in messages["correct"]} == {
+        "weaker_field, probe",
+        "weaker_field, full-probe",
+    }
+    escaped, accident = messages["mutant"]
+    assert "field_sign" in escaped
+    assert "caught by nothing" in escaped
+    assert "one_step_short" in accident
+    assert "caught by form" in accident

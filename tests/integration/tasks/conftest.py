@@ -10,7 +10,7 @@ from orbit.environments import environment_python
 from orbit.frameworks import REFERENCE_FRAMEWORK, find_framework
 from orbit.tasks import Task
 from orbit.verification.evaluator import Config, Outputs
-from orbit.verification.mutants import WarmWorker
+from orbit.verification.mutants import REFERENCE, WarmWorker, source_of
 
 
 @pytest.fixture(scope="session")
@@ -20,14 +20,18 @@ def worker() -> Iterator[WarmWorker]:
 
 
 @pytest.fixture
-def run_reference(worker: WarmWorker) -> Callable[[Task, Config], Outputs]:
-    """Outputs of a task's reference."""
+def run_file(worker: WarmWorker) -> Callable[[str, Config], Outputs]:
+    """Outputs of a correct solution, given its text."""
 
-    def run(task: Task, config: Config) -> Outputs:
-        path = task.reference_path(REFERENCE_FRAMEWORK)
-        assert path is not None
-        outputs, error = worker.run(path.read_text(), config)
+    def run(source: str, config: Config) -> Outputs:
+        outputs, error = worker.run(source, config)
         assert outputs is not None, error
         return outputs
 
     return run
+
+
+@pytest.fixture
+def run_reference(run_file: Callable[[str, Config], Outputs]) -> Callable[[Task, Config], Outputs]:
+    """Outputs of a task's reference."""
+    return lambda task, config: run_file(source_of(task, REFERENCE), config)

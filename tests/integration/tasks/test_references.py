@@ -14,22 +14,24 @@ import pytest
 
 from orbit.tasks import Task, all_suites, all_tasks
 from orbit.verification import probes
-from orbit.verification.evaluator import Config, Evaluator, Outputs, Run, RunKind
+from orbit.verification.evaluator import Evaluator, Outputs, Run, RunKind
 from orbit.verification.functional import judge
-from orbit.verification.mutants import Mutant, WarmWorker, source_of
+from orbit.verification.mutants import REFERENCE, Equivalent, alarms, load_equivalents, source_of
 from orbit.verification.probes import JointProbe, Probe
 from orbit.verification.replay import Replay
-from orbit.verification.verdict import Contract, Evidence, Outcome
+from orbit.verification.verdict import Contract, Evidence
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 N_REFERENCE_DRAWS = 25
+N_FULL_DRAWS = 10
 N_PERTURBED_DRAWS = 200
 TASKS = [task for suite in all_suites() for task in all_tasks(suite)]
 COMPARED = [task for task in TASKS if type(task.load_evaluator()).draw_joint_probe is Evaluator.draw_joint_probe]
 """Tasks whose probes are compared number by number; docs/sampling-battery.md has the false alarms of the others."""
+CORRECT = [(task, correct) for task in TASKS for correct in (REFERENCE, *load_equivalents(task))]
+CORRECT_IDS = [f"{task.id}-{correct.name}" for task, correct in CORRECT]
 REPLAYED = [task for task in TASKS if task.load_evaluator().histories(dict(task.config))]
-HONEST = Mutant.model_construct(name="reference", replace=())
 
 
 def drawn(task: Task, seed: int) -> Probe | JointProbe:
@@ -46,11 +48,6 @@ def compared(task: Task, probe: Probe | JointProbe, outputs: Sequence[Outputs], 
     return probes.compare_joint(evaluator, oracle, probe, outputs, np.random.default_rng(seed))
 
 
-def alarms(evidence: list[Evidence]) -> list[str]:
-    bad = (Outcome.FAIL, Outcome.FLAG)
-    return [f"{e.run} {e.check}: {e.value} against {e.limit} ({e.message})" for e in evidence if e.outcome in bad]
-
-
 def worst(evidence: list[Evidence]) -> float:
     shares = [0.0]
     for item in evidence:
@@ -59,15 +56,29 @@ def worst(evidence: list[Evidence]) -> float:
     return max(shares)
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
-def test_the_reference_passes_every_draw(task: Task, run_reference) -> None:
-    largest, found = 0.0, []
+@pytest.mark.parametrize(("task", "correct"), CORRECT, ids=CORRECT_IDS)
+def test_correct_solutions_pass_every_draw(task: Task, correct: Equivalent, run_file) -> None:
+    largest, found, source = 0.0, [], source_of(task, correct)
     for seed in range(N_REFERENCE_DRAWS):
         probe = drawn(task, seed)
-        evidence = compared(task, probe, [run_reference(task, run.config) for run in probe.runs], seed)
+        evidence = compared(task, probe, [run_file(source, run.config) for run in probe.runs], seed)
         found += alarms(evidence)
         largest = max(largest, worst(evidence))
-    print(f"{task.id}: reference, {N_REFERENCE_DRAWS} draws, worst distance {largest:.3f} of its tolerance")
+    print(f"{task.id}: {correct.name}, {N_REFERENCE_DRAWS} draws, worst distance {largest:.3f} of its tolerance")
+    assert found == []
+
+
+@pytest.mark.parametrize(("task", "correct"), CORRECT, ids=CORRECT_IDS)
+def test_correct_solutions_pass_full_size_probes(task: Task, correct: Equivalent, run_file) -> None:
+    evaluator, largest, found, source = task.load_evaluator(), 0.0, [], source_of(task, correct)
+    for seed in range(N_FULL_DRAWS):
+        rng = np.random.default_rng([9, seed])
+        config = evaluator.prepare(evaluator.draw_full_probe(dict(task.config), rng))
+        run, outputs = Run(RunKind.FULL_PROBE, f"full-probe {seed}", config), run_file(source, config)
+        evidence = judge(evaluator, run, outputs, contract=Contract.ORBIT_2, rng=rng)
+        found += alarms(evidence)
+        largest = max(largest, largest_shares(evidence)["recomputed"])
+    print(f"{task.id}: {correct.name}, {N_FULL_DRAWS} full-size probes, at most {largest:.3f} of a recomputed limit")
     assert found == []
 
 
@@ -88,11 +99,13 @@ def test_the_perturbed_oracle_passes_every_draw(task: Task) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
-def test_the_reference_passes_the_published_run_and_draws_its_own_start(task: Task, run_reference) -> None:
+@pytest.mark.parametrize(("task", "correct"), CORRECT, ids=CORRECT_IDS)
+def test_correct_solutions_pass_the_published_run_and_draw_their_own_start(
+    task: Task, correct: Equivalent, run_file
+) -> None:
     evaluator = task.load_evaluator()
     config = evaluator.prepare(dict(task.config))
-    outputs = run_reference(task, config)
+    outputs = run_file(source_of(task, correct), config)
     if evaluator.has_parameters:
         assert np.abs(outputs["initial_parameters"] - evaluator.initial_parameters(config)).max() < 1e-6
     run, rng = Run(RunKind.TIMED, "timed", config), np.random.default_rng(0)
@@ -119,20 +132,17 @@ def largest_shares(evidence: list[Evidence]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("task", REPLAYED, ids=lambda task: task.id)
-def test_a_correct_run_follows_the_paired_reference(task: Task, worker: WarmWorker) -> None:
-    evaluator, source = task.load_evaluator(), source_of(task, HONEST)
+def test_a_correct_run_follows_the_paired_reference(task: Task, run_file) -> None:
+    evaluator, source = task.load_evaluator(), source_of(task, REFERENCE)
     config = evaluator.prepare(evaluator.draw_timed(dict(task.config), np.random.default_rng(8)))
     moved = [evaluator.perturbed(config, np.random.default_rng(number)) for number in range(3)]
 
-    def run(text: str, inputs: Config) -> Outputs:
-        outputs, error = worker.run(text, inputs)
-        assert outputs is not None, error
-        return outputs
-
-    replay = Replay(run(source, config), [run(source, inputs) for inputs in moved[:2]])
-    correct = {"rounded otherwise": run(source, moved[2]), "double precision": run(in_double_precision(source), config)}
+    replay = Replay(run_file(source, config), [run_file(source, inputs) for inputs in moved[:2]])
+    correct = [("rounded otherwise", source, moved[2]), ("double precision", in_double_precision(source), config)]
+    correct += [(other.name, source_of(task, other), config) for other in load_equivalents(task)]
     found = []
-    for name, outputs in correct.items():
+    for name, text, inputs in correct:
+        outputs = run_file(text, inputs)
         timed, rng = Run(RunKind.TIMED, name, config), np.random.default_rng(0)
         before = process_time()
         evidence = judge(evaluator, timed, outputs, contract=Contract.ORBIT_2, replay=replay, rng=rng)

@@ -177,6 +177,14 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+def test_what_parameters_may_be_off_is_told_apart_from_entries_of_a_history() -> None:
+    meanings = {check.name: check.meaning for check in checks_of(find_task("10"))}
+    for family in ("replay_late", "replay_far"):
+        assert meanings[f"{family}:energy_history"].startswith("entries after the first 20")
+        assert meanings[f"{family}:final_parameters"].startswith("trained parameters")
+        assert "0.001 learning rates" in meanings[f"{family}:final_parameters"]
+
+
 def test_show_lists_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
     listed = json.loads(shown(capsys, "10", "--json"))["checks"]
     assert set(listed[0]) == {"name", "runs", "relation", "limit", "rule", "meaning", "on_failure"}

@@ -117,19 +117,21 @@ def test_draws_stay_in_the_ranges_of_the_statement():
         assert config["n_qubits"] in (4, 6, 8)
         assert config["n_blocks"] in (1, 2, 3)
         assert 0.5 <= config["t_max"] <= 2
-        assert config["ode_max_steps"] == 256
+        assert (config["ode_max_steps"], config["ode_atol"]) == (256, 1e-8)
         assert 0.05 <= config["learning_rate"] <= 0.12
         controls = np.abs(config["initial_parameters"].reshape(config["n_blocks"], -1)[:, :3])
         assert controls.min() >= 0.2
         assert (controls.max(axis=0) <= (3, 2, 2)).all()
     timed = EVALUATOR.draw_timed(TASK.config, np.random.default_rng(0))
-    assert {key for key in TASK.config if timed[key] != TASK.config[key]} == {"seed"}
+    assert {key for key in TASK.config if timed[key] != TASK.config[key]} == {"seed", "ode_atol"}
+    assert timed["ode_atol"] == 1e-8
     assert np.array_equal(timed["initial_parameters"], EVALUATOR.initial_parameters(timed))
     full = EVALUATOR.draw_full_probe(TASK.config, np.random.default_rng(0))
-    pulses = np.abs(full["initial_parameters"].reshape(4, -1)[:, :3])
-    assert pulses.min() >= 0.5
-    assert pulses.max() <= 1.5
-    assert 1 <= full["t_max"] <= 2
+    pulses = full["initial_parameters"].reshape(4, -1)[:, :3]
+    assert pulses[:, 0].min() >= 0.5
+    assert np.abs(pulses).min() >= 0.5
+    assert np.abs(pulses).max() <= 1.5
+    assert 1.5 <= full["t_max"] <= 2
 
 
 def test_an_honest_run_passes_everything(honest):
@@ -146,7 +148,7 @@ def test_an_honest_run_passes_everything(honest):
         ("energy_density_history", lambda h: h[::-1], "energy_density_improves"),
         ("energy_density_history", lambda h: h + 2.0, "final_energy_density_gap"),
         ("energy_density_history", lambda h: h - 2.0, "final_energy_density_bound"),
-        ("energy_density_history", lambda h: h + 5e-4, "recompute:energy_density_history"),
+        ("energy_density_history", lambda h: h + 2e-3, "recompute:energy_density_history"),
         ("final_analog_times", lambda t: t + 5.0, "times_inside"),
         ("final_analog_times", lambda t: t - 5.0, "times_inside"),
         ("final_analog_couplings", lambda c: c + 2.0, "controls_inside"),
@@ -163,12 +165,19 @@ def test_bad_outputs_fail_the_check_made_for_them(honest, key, change, check):
     assert check in failed(judged(EVALUATOR, config, {**outputs, key: change(outputs[key])}))
 
 
+@pytest.mark.parametrize(("t_max", "ode_atol", "limit"), [(0.5, 1e-8, 3e-4), (0.6, 1e-8, 1e-3), (0.5, 1e-6, 2e-2)])
+def test_energies_are_held_to_what_an_integrator_reaches(t_max, ode_atol, limit):
+    histories = EVALUATOR.histories({"t_max": t_max, "ode_atol": ode_atol})
+    assert histories["energy_density_history"].absolute == limit
+    assert EVALUATOR.replay_slack({"ode_atol": ode_atol}) == (0.1 if ode_atol == 1e-8 else 5.0)
+
+
 def test_published_keys_alone_are_judged(honest):
     config, outputs = honest
     published = {key: form for key, form in EVALUATOR.result_spec(config).items() if form.published}
     evidence = judged(EVALUATOR, config, {key: outputs[key] for key in published}, contract=Contract.ORBIT_Q_1)
     assert failed(evidence) == set()
-    wrong = {**outputs, "energy_density_history": outputs["energy_density_history"] + 5e-4}
+    wrong = {**outputs, "energy_density_history": outputs["energy_density_history"] + 2e-3}
     evidence = judged(EVALUATOR, config, {key: wrong[key] for key in published}, contract=Contract.ORBIT_Q_1)
     assert failed(evidence) == set()
     assert "recompute:energy_density_history" in {e.check for e in evidence if e.outcome is Outcome.FLAG}

@@ -88,7 +88,7 @@ def test_what_a_statement_allows_is_allowed_and_no_more(monkeypatch):
     replay = Replay(reference, [first, second])
     third["final_parameters"][:100] -= 0.05 * RATE
     assert outcomes(third, replay)["replay_late:final_parameters"] is Outcome.FLAG
-    monkeypatch.setattr(Columns, "replay_slack", 0.1)
+    monkeypatch.setattr(Columns, "replay_slack", lambda self, config: 0.1)
     assert outcomes(third, replay)["replay_late:final_parameters"] is Outcome.PASS
     third["final_parameters"][:100] -= 5 * RATE
     assert outcomes(third, replay)["replay_far:final_parameters"] is Outcome.FAIL

@@ -26,8 +26,15 @@ from orbit.verification.evaluator import (
 )
 from orbit.verification.verdict import Evidence
 
-RECOMPUTE_LIMIT = 3e-4
-"""A Dormand-Prince integrator in single precision, with the tolerances of the statement, was 8e-5 off at most."""
+ATOL = 1e-8
+"""Handed in to every run but the published one, whose 1e-6 leaves the course of the training open: an adaptive
+integrator may be off by as much in each of 2**n amplitudes at each step. A correct Dormand-Prince integrator was then
+4.5e-4 off in recomputed energies, 1.3e-2 in the last energies and 1.6 learning rates in the parameters."""
+SHORT = 0.5
+RECOMPUTE_LIMIT, LONG_RECOMPUTE_LIMIT, PUBLISHED_RECOMPUTE_LIMIT = 3e-4, 1e-3, 2e-2
+"""For durations of at most `SHORT`, for longer ones, and for the published absolute tolerance. The Dormand-Prince
+integrator reaches a twentieth of the first and a fifth of the second."""
+PROBE_STEPS = 256
 CONTROL_LIMIT = 1e-5
 """Controls are elementary functions of the returned parameters; single precision gets them to 1e-6."""
 PROBE_CONTROL_LIMIT = 2e-3
@@ -43,8 +50,6 @@ class DigitalAnalog(Evaluator):
     """Dense simulation with Chebyshev-expanded analog blocks and one fused rotation per qubit."""
 
     probe_steps = (2, 10)
-    # Without it, fixed-step integrators with energies within 3e-5 were 4.8 allowances away, at six qubits.
-    replay_slack = 0.1
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
@@ -57,8 +62,8 @@ class DigitalAnalog(Evaluator):
         return np.hstack([controls, angles]).reshape(-1)
 
     def draw_timed(self, defaults: Config, rng: np.random.Generator) -> Config:
-        """The published sizes from another seed."""
-        config = {**defaults, "seed": int(rng.integers(2**31))}
+        """The published sizes from another seed, integrated closely enough to tell one right result."""
+        config = {**defaults, "ode_atol": ATOL, "seed": int(rng.integers(2**31))}
         return self._started(config, self.initial_parameters(config), rng)
 
     def draw_probe(self, defaults: Config, rng: np.random.Generator, n_steps: int) -> Config:
@@ -68,7 +73,8 @@ class DigitalAnalog(Evaluator):
             "n_qubits": int(rng.choice((4, 6, 8))),
             "n_blocks": int(rng.integers(1, 4)),
             "t_max": float(rng.uniform(0.5, 2.0)),
-            "ode_max_steps": 256,
+            "ode_atol": ATOL,
+            "ode_max_steps": PROBE_STEPS,
             "max_steps": n_steps,
             "learning_rate": float(rng.uniform(0.05, 0.12)),
             "initial_parameter_scale": float(rng.uniform(0.2, 0.6)),
@@ -83,13 +89,16 @@ class DigitalAnalog(Evaluator):
         """
         config = {
             **defaults,
-            "t_max": float(rng.uniform(1.0, 2.0)),
-            "ode_max_steps": 256,
+            "t_max": float(rng.uniform(1.5, 2.0)),
+            "ode_atol": ATOL,
+            "ode_max_steps": PROBE_STEPS,
             "max_steps": 3,
             "initial_parameter_scale": 0.3,
             "seed": int(rng.integers(2**31)),
         }
-        return self._started(config, self._away_from_zero(config, (1.5, 1.5), rng, least=0.5), rng)
+        start = self._away_from_zero(config, (1.5, 1.5), rng, least=0.5).reshape(config["n_blocks"], -1)
+        start[:, 0] = np.abs(start[:, 0])  # with short pulses, four slices can be as close as 6e-4
+        return self._started(config, start.reshape(-1), rng)
 
     def _away_from_zero(
         self, config: Config, largest: tuple[float, float], rng: np.random.Generator, least: float = 0.2
@@ -192,7 +201,14 @@ class DigitalAnalog(Evaluator):
 
     def histories(self, config: Config) -> dict[str, Tolerance]:
         """The energy density."""
-        return {"energy_density_history": Tolerance(absolute=RECOMPUTE_LIMIT)}
+        limit = RECOMPUTE_LIMIT if config["t_max"] <= SHORT else LONG_RECOMPUTE_LIMIT
+        if config["ode_atol"] > ATOL:
+            limit = PUBLISHED_RECOMPUTE_LIMIT
+        return {"energy_density_history": Tolerance(absolute=limit)}
+
+    def replay_slack(self, config: Config) -> float:
+        """A Dormand-Prince integrator strays by a fiftieth of a learning rate, by 1.6 with the published tolerance."""
+        return 0.1 if config["ode_atol"] <= ATOL else 5.0
 
     def probe_tolerances(self, config: Config) -> dict[str, Tolerance]:
         """Energies as scalars, controls as physical parameters, parameters by the number of updates."""
