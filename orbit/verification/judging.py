@@ -24,7 +24,7 @@ import psutil
 from orbit.errors import HarnessError, OrbitError
 from orbit.tasks import Task
 from orbit.verification import functional, probes
-from orbit.verification.evaluator import Config, Outputs, Run, RunKind
+from orbit.verification.evaluator import ArraySpec, Config, Outputs, Run, RunKind
 from orbit.verification.execution import read_outputs
 from orbit.verification.probes import JointProbe, Probe
 from orbit.verification.replay import Replay
@@ -174,11 +174,12 @@ def _judge(task: Task, files: OutputFiles, replay: ReplayFiles | None, contract:
         outputs = read_outputs(files.directory, OUTPUT_LIMIT_BYTES)
     except ValueError as error:
         return [_unreadable(files.run.name, error)]
-    trusted = None
+    evaluator, trusted = task.load_evaluator(), None
     if replay is not None:
-        trusted = Replay(_trusted(replay.reference), [_trusted(path) for path in replay.perturbed])
-    rng = _rng(seed, 5)
-    return functional.judge(task.load_evaluator(), files.run, outputs, contract=contract, replay=trusted, rng=rng)
+        form = evaluator.result_spec(files.run.config)
+        right, *perturbed = [_trusted(path, form, contract) for path in (replay.reference, *replay.perturbed)]
+        trusted = Replay(right, perturbed)
+    return functional.judge(evaluator, files.run, outputs, contract=contract, replay=trusted, rng=_rng(seed, 5))
 
 
 def _compare(task: Task, probe: Probe | JointProbe, directories: Sequence[Path], seed: int) -> list[Evidence]:
@@ -193,8 +194,13 @@ def _compare(task: Task, probe: Probe | JointProbe, directories: Sequence[Path],
     return probes.compare_joint(task.load_evaluator(), task.load_oracle(), probe, outputs, _rng(seed, 6))
 
 
-def _trusted(directory: Path) -> Outputs:
-    return read_outputs(directory, OUTPUT_LIMIT_BYTES)
+def _trusted(directory: Path, form: dict[str, ArraySpec], contract: Contract) -> Outputs:
+    """Results of a run of the reference; what is wrong with them must not be held against the candidate."""
+    outputs = read_outputs(directory, OUTPUT_LIMIT_BYTES)
+    wrong = [item.message for item in functional.check_form(form, outputs, contract) if item.outcome is Outcome.FAIL]
+    if wrong:
+        raise HarnessError(f"the reference's result of run {directory.name} is unusable: {wrong[0]}")
+    return outputs
 
 
 def _unreadable(run: str, error: ValueError) -> Evidence:
