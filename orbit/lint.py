@@ -1,7 +1,7 @@
 """Hold a task directory to what a task must be: `orbit tasks lint`.
 
-The quick checks read files and make one draw. The deep ones regenerate the exact references and run the reference and
-every mutant, which takes minutes.
+The quick checks read files and make one draw. The deep ones regenerate the exact references and run correct solutions
+and every mutant, which takes minutes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def lint_task(task: Task, *, deep: bool = False, progress: Progress | None = Non
 
     Args:
         task: the task.
-        deep: regenerate exact references, run the reference and all mutants.
+        deep: regenerate exact references, run correct solutions and all mutants.
         progress: receives a line per long step.
     """
     missing = list(_missing_files(task))
@@ -148,7 +148,7 @@ def _mutant_gaps(task: Task) -> Iterator[str]:
     mutants = load_mutants(task)
     if len(mutants) < MIN_MUTANTS:
         yield f"{task.directory / 'tests' / 'mutants.toml'}: {len(mutants)} mutants; at least {MIN_MUTANTS} are needed"
-    for rewrite in (*mutants, *load_equivalents(task)):
+    for rewrite in (*(mutant for mutant in mutants if mutant.fabricate is None), *load_equivalents(task)):
         try:
             source_of(task, rewrite)
         except OrbitError as error:

@@ -69,7 +69,8 @@ def lint_tasks(
         list[str] | None, typer.Argument(metavar="[ID]...", help="Tasks to check; all of the default suite if omitted.")
     ] = None,
     deep: Annotated[
-        bool, typer.Option(help="Also regenerate exact references, run the reference and kill every mutant (minutes).")
+        bool,
+        typer.Option(help="Also regenerate exact references, run correct solutions, kill every mutant (minutes)."),
     ] = False,
     json: _shell.JsonOption = False,
     debug: _shell.DebugOption = False,

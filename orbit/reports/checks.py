@@ -175,7 +175,8 @@ def _note(
 
 def _timed(evaluator: Evaluator, defaults: Config, contract: Contract) -> Iterator[_Rehearsal]:
     """The published configuration, with a start and checkpoints handed in where the contract does so."""
-    prepared = evaluator.prepare(dict(defaults))
+    closer = evaluator.orbit_2_defaults(dict(defaults)) if contract is Contract.ORBIT_2 else dict(defaults)
+    prepared = evaluator.prepare(closer)
     for number in range(len(SCALES)):
         config = dict(prepared)
         if "max_steps" in config:
@@ -267,8 +268,10 @@ def _tolerance(evaluator: Evaluator, check: str, rehearsal: _Rehearsal) -> Toler
     """The tolerance that a check of a result key uses."""
     config = rehearsal.config
     family, _, key = check.partition(":")
-    if family in ("recompute", "continuity") or family.startswith("replay"):
+    if family in ("recompute", "continuity"):
         return evaluator.histories(config).get(key)
+    if family.startswith("replay"):
+        return evaluator.replay_tolerances(config).get(key)
     if family == "final":
         return evaluator.final_quantities(config, rehearsal.outputs).get(key)
     return evaluator.probe_tolerances(config).get(key) if family == "probe" else None

@@ -185,6 +185,10 @@ class Evaluator(ABC):
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
+    def orbit_2_defaults(self, defaults: Config) -> Config:
+        """The published configuration with what `orbit-2` hands in otherwise, in every draw alike."""
+        return defaults
+
     def prepare(self, config: Config) -> Config:
         """Add what is made before the timed call (a DMRG state, a gate tape, uniforms); deterministic and cached."""
         return config
@@ -239,6 +243,10 @@ class Evaluator(ABC):
     @abstractmethod
     def histories(self, config: Config) -> dict[str, Tolerance]:
         """Result keys with one entry per step, with the tolerance of recomputation at this size."""
+
+    def replay_tolerances(self, config: Config) -> dict[str, Tolerance]:
+        """Of histories from the paired reference's; wider where the statement allows an approximation."""
+        return self.histories(config)
 
     def replay_slack(self, config: Config) -> float:
         """Learning rates by which trained parameters may differ from the reference's beyond rounding.

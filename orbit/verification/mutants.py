@@ -114,10 +114,10 @@ def load_equivalents(task: Task) -> list[Equivalent]:
 def _load(task: Task) -> _MutantFile:
     path = task.directory / "tests" / "mutants.toml"
     entries = validate(path, _MutantFile, read_toml(path))
-    names = [entry.name for entry in (*entries.mutant, *entries.equivalent)]
+    names = [entry.name for entry in (REFERENCE, *entries.mutant, *entries.equivalent)]
     for name in names:
         if names.count(name) > 1:
-            raise DataError(f"{path}: mutant name {name!r} is used twice; rename one")
+            raise DataError(f"{path}: the name {name!r} is used twice; rename one")
     return entries
 
 
@@ -125,17 +125,19 @@ def source_of(task: Task, rewrite: Rewrite) -> str:
     """The reference with the replacements of a mutant or an equivalent.
 
     Raises:
-        DataError: there is no reference, or a text to replace does not occur exactly once in it.
+        DataError: there is no reference, a text to replace does not occur exactly once in it, or nothing is changed.
     """
     reference = task.reference_path(REFERENCE_FRAMEWORK)
     if reference is None:
         raise DataError(f"{task.directory}: has no {REFERENCE_FRAMEWORK} reference to derive mutants from")
-    source = reference.read_text()
+    source = original = reference.read_text()
+    path = task.directory / "tests" / "mutants.toml"
     for old, new in rewrite.replace:
         if source.count(old) != 1:
-            path = task.directory / "tests" / "mutants.toml"
             raise DataError(f"{path}: {rewrite.name}: {old!r} occurs {source.count(old)} times in {reference.name}")
         source = source.replace(old, new)
+    if source == original and rewrite is not REFERENCE:
+        raise DataError(f"{path}: {rewrite.name}: `replace` changes nothing in {reference.name}; replace something")
     return source
 
 
@@ -220,13 +222,10 @@ class MutantTable:
         return Fate(mutant, tuple(dict.fromkeys(item.check for item in failed)), expected)
 
     def false_alarms(self, run: RunName, correct: Equivalent = REFERENCE) -> list[str]:
-        """What fails or flags the reference, or an equivalent, on the same draws.
-
-        Raises:
-            HarnessError: it raised.
-        """
+        """What fails or flags the reference, or an equivalent, on the same draws; a traceback if it raised."""
         runs = self._runs_for(run)
-        return alarms(self._judge(run, runs, self._correct_outputs(correct, runs)))
+        outputs, error = self._outputs(correct, runs)
+        return alarms(self._judge(run, runs, outputs)) if error is None else [error]
 
     def _runs_for(self, kind: str) -> tuple[Run, ...]:
         if kind not in self._runs:
@@ -256,17 +255,11 @@ class MutantTable:
             results.append(outputs)
         return results, None
 
-    def _correct_outputs(self, correct: Equivalent, runs: Sequence[Run]) -> list[Outputs]:
-        outputs, error = self._outputs(correct, runs)
-        if error is not None:
-            raise HarnessError(f"{self.task.name}: {correct.name} raised:\n{error}")
-        return outputs
-
     def _judge(
-        self, run: RunName, runs: Sequence[Run], outputs: Sequence[Outputs], replay: Replay | None = None
+        self, kind: RunName, runs: Sequence[Run], outputs: Sequence[Outputs], replay: Replay | None = None
     ) -> list[Evidence]:
         rng = np.random.default_rng(SEED)
-        if run == "probe":
+        if kind == "probe":
             assert self._probe is not None
             if isinstance(self._probe, JointProbe):
                 return probes.compare_joint(self.evaluator, self.oracle, self._probe, outputs, rng)
@@ -278,8 +271,10 @@ class MutantTable:
         if self._replay is None:
             moved = [self.evaluator.perturbed(run.config, np.random.default_rng([SEED, k])) for k in range(2)]
             runs = [Run(run.kind, run.name, config) for config in (run.config, *moved)]
-            right, *perturbed = self._correct_outputs(REFERENCE, runs)
-            self._replay = Replay(right, perturbed)
+            results, error = self._outputs(REFERENCE, runs)
+            if error is not None:
+                raise HarnessError(f"{self.task.name}: the reference raised:\n{error}")
+            self._replay = Replay(results[0], results[1:])
         return self._replay
 
     def _fabrications(self) -> Any:

@@ -53,7 +53,7 @@ def check_replay(evaluator: Evaluator, config: Config, outputs: Outputs, replay:
     right = evaluator.by_step(config, replay.reference)
     perturbed = [evaluator.by_step(config, run) for run in replay.perturbed]
     evidence: list[Evidence] = []
-    for key, tolerance in evaluator.histories(config).items():
+    for key, tolerance in evaluator.replay_tolerances(config).items():
         if key in outputs and key in right:
             others = [run[key] for run in perturbed]
             evidence += _replay_history(key, tolerance, outputs[key], right[key], others)

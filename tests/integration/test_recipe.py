@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from orbit.errors import DataError
 from orbit.lint import REQUIRED_FILES, lint_task
 from orbit.paths import data_root
 from orbit.tasks import DEFAULT_SUITE, SHARED_STATEMENT, find_task
@@ -161,6 +162,10 @@ def stale_equivalent(directory: Path) -> None:
     add_equivalent(directory, "stale", "stands nowhere", "")
 
 
+def idle_equivalent(directory: Path) -> None:
+    add_equivalent(directory, "idle", "- field * x", "- field * x")
+
+
 @pytest.mark.parametrize(
     ("spoil", "check", "said"),
     [
@@ -170,6 +175,7 @@ def stale_equivalent(directory: Path) -> None:
         (secret_in_the_statement, "staging", "lines of tests/evaluator.py"),
         (too_few_mutants, "mutants_listed", "7 mutants"),
         (stale_mutant, "mutants_listed", "occurs 0 times"),
+        (idle_equivalent, "mutants_listed", "idle: `replace` changes nothing"),
         (stale_equivalent, "mutants_listed", "stale: 'stands nowhere' occurs 0 times"),
     ],
 )
@@ -179,6 +185,12 @@ def test_a_broken_rule_is_found(directory: Path, spoil: Callable[[Path], None], 
     found = failures()
     assert {name for name, _ in found} == {check}
     assert any(said in message for _, message in found), found
+
+
+def test_an_equivalent_cannot_take_the_name_of_the_reference(directory: Path) -> None:
+    add_equivalent(directory, "reference", "- field * x", "- 1 * field * x")
+    with pytest.raises(DataError, match="'reference' is used twice"):
+        failures()
 
 
 def test_what_takes_runs_to_see_is_found(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +203,7 @@ def test_what_takes_runs_to_see_is_found(directory: Path, monkeypatch: pytest.Mo
     edit(mutants, 'check = "form"', 'check = "probe:final_parameters"')
     add_equivalent(directory, "as_written", "- field * x", "- 1 * field * x")
     add_equivalent(directory, "weaker_field", "- field * x", "- 0.9 * field * x")
+    add_equivalent(directory, "raises", "- field * x", "- unknown * x")
     stored = re.search(r"-\d\.\d{5}", (directory / MADE).read_text())
     assert stored is not None
     edit(directory / MADE, stored[0], stored[0][:-1] + str((int(stored[0][-1]) + 1) % 10))
@@ -202,7 +215,10 @@ def test_what_takes_runs_to_see_is_found(directory: Path, monkeypatch: pytest.Mo
     assert {message.partition(": ")[0] for message in messages["correct"]} == {
         "weaker_field, probe",
         "weaker_field, full-probe",
+        "raises, probe",
+        "raises, full-probe",
     }
+    assert any("NameError" in message for message in messages["correct"])
     escaped, accident = messages["mutant"]
     assert "field_sign" in escaped
     assert "caught by nothing" in escaped

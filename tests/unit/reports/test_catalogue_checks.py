@@ -177,6 +177,13 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+def test_limits_are_those_of_what_the_contract_hands_in() -> None:
+    """Task 06 integrates more closely under `orbit-2` than the published configuration asks for."""
+    for contract, limit in ((Contract.ORBIT_2, 3e-4), (Contract.ORBIT_Q_1, 2e-3)):
+        checks = {check.name: check for check in checks_of(find_task("06"), contract) if "timed" in check.runs}
+        assert checks["recompute:energy_density_history"].limit == limit
+
+
 def test_what_parameters_may_be_off_is_told_apart_from_entries_of_a_history() -> None:
     meanings = {check.name: check.meaning for check in checks_of(find_task("10"))}
     for family in ("replay_late", "replay_far"):

@@ -26,13 +26,17 @@ from orbit.verification.evaluator import (
 )
 from orbit.verification.verdict import Evidence
 
-ATOL = 1e-8
-"""Handed in to every run but the published one, whose 1e-6 leaves the course of the training open: an adaptive
-integrator may be off by as much in each of 2**n amplitudes at each step. A correct Dormand-Prince integrator was then
-4.5e-4 off in recomputed energies, 1.3e-2 in the last energies and 1.6 learning rates in the parameters."""
-RECOMPUTE_LIMIT, PUBLISHED_RECOMPUTE_LIMIT = 1e-3, 2e-2
-"""With `ATOL` and with the published tolerance. The Dormand-Prince integrator comes within a fifth of the first."""
-PROBE_STEPS = 256
+ATOL, ODE_STEPS = 1e-8, 256
+"""Handed in to every run but the published one. Its 1e-6 does not determine the result: an adaptive integrator may be
+off by as much in each of 2**n amplitudes at each step. A correct Dormand-Prince integrator was then 4.5e-4 off in
+recomputed energies, 3.5e-2 in the last energies and 1.6 learning rates in the parameters. Its 16 steps are just enough
+for 1e-8 on weak pulses, and silently too few on strong ones."""
+SHORT = 0.5
+RECOMPUTE_LIMIT, LONG_RECOMPUTE_LIMIT, PUBLISHED_RECOMPUTE_LIMIT = 3e-4, 1e-3, 2e-3
+"""For durations of at most `SHORT`, for longer ones, and for the published tolerance. The Dormand-Prince integrator
+came within a twentieth of the first, a fifth of the second and a quarter of the third."""
+REPLAY_SLACK, PUBLISHED_REPLAY_SLACK = 1e-3, 1e-1
+"""More where energies are those of a training of its own: 3.2e-4 and 3.5e-2 were seen at its end."""
 CONTROL_LIMIT = 1e-5
 """Controls are elementary functions of the returned parameters; single precision gets them to 1e-6."""
 PROBE_CONTROL_LIMIT = 2e-3
@@ -51,6 +55,10 @@ class DigitalAnalog(Evaluator):
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
+    def orbit_2_defaults(self, defaults: Config) -> Config:
+        """Integration close enough that there is one right result."""
+        return {**defaults, "ode_atol": ATOL, "ode_max_steps": ODE_STEPS}
+
     def initial_parameters(self, config: Config) -> NDArray[np.float64]:
         """Every s is 0, every j and d 0.1; angles are normal with the configured scale."""
         n_blocks, n = config["n_blocks"], config["n_qubits"]
@@ -60,19 +68,17 @@ class DigitalAnalog(Evaluator):
         return np.hstack([controls, angles]).reshape(-1)
 
     def draw_timed(self, defaults: Config, rng: np.random.Generator) -> Config:
-        """The published sizes from another seed, integrated closely enough to tell one right result."""
-        config = {**defaults, "ode_atol": ATOL, "seed": int(rng.integers(2**31))}
+        """The published sizes from another seed."""
+        config = {**self.orbit_2_defaults(defaults), "seed": int(rng.integers(2**31))}
         return self._started(config, self.initial_parameters(config), rng)
 
     def draw_probe(self, defaults: Config, rng: np.random.Generator, n_steps: int) -> Config:
         """Four to eight qubits, one to three blocks, pulses long and strong enough for a product formula to show."""
         config = {
-            **defaults,
+            **self.orbit_2_defaults(defaults),
             "n_qubits": int(rng.choice((4, 6, 8))),
             "n_blocks": int(rng.integers(1, 4)),
             "t_max": float(rng.uniform(0.5, 2.0)),
-            "ode_atol": ATOL,
-            "ode_max_steps": PROBE_STEPS,
             "max_steps": n_steps,
             "learning_rate": float(rng.uniform(0.05, 0.12)),
             "initial_parameter_scale": float(rng.uniform(0.2, 0.6)),
@@ -83,13 +89,11 @@ class DigitalAnalog(Evaluator):
     def draw_full_probe(self, defaults: Config, rng: np.random.Generator) -> Config:
         """The published sizes, three steps, pulses for which a product formula of a few slices is far off.
 
-        On the published ones, four slices of second order are 2e-5 off, closer than the tolerances of the statement.
+        On those of the timed run, four slices of second order are 6e-5 off, closer than an integrator has to be.
         """
         config = {
-            **defaults,
+            **self.orbit_2_defaults(defaults),
             "t_max": float(rng.uniform(1.5, 2.0)),
-            "ode_atol": ATOL,
-            "ode_max_steps": PROBE_STEPS,
             "max_steps": 3,
             "initial_parameter_scale": 0.3,
             "seed": int(rng.integers(2**31)),
@@ -199,12 +203,18 @@ class DigitalAnalog(Evaluator):
 
     def histories(self, config: Config) -> dict[str, Tolerance]:
         """The energy density."""
-        limit = RECOMPUTE_LIMIT if config["ode_atol"] <= ATOL else PUBLISHED_RECOMPUTE_LIMIT
-        return {"energy_density_history": Tolerance(absolute=limit)}
+        limit = RECOMPUTE_LIMIT if config["t_max"] <= SHORT else LONG_RECOMPUTE_LIMIT
+        return {"energy_density_history": Tolerance(absolute=limit if _is_close(config) else PUBLISHED_RECOMPUTE_LIMIT)}
+
+    def replay_tolerances(self, config: Config) -> dict[str, Tolerance]:
+        """Room for two trainings with integrators that keep the tolerances."""
+        slack = REPLAY_SLACK if _is_close(config) else PUBLISHED_REPLAY_SLACK
+        (recomputed,) = self.histories(config).values()
+        return {"energy_density_history": Tolerance(absolute=recomputed.absolute + slack)}
 
     def replay_slack(self, config: Config) -> float:
         """A Dormand-Prince integrator strays by a fiftieth of a learning rate, by 1.6 with the published tolerance."""
-        return 0.1 if config["ode_atol"] <= ATOL else 5.0
+        return 0.1 if _is_close(config) else 5.0
 
     def probe_tolerances(self, config: Config) -> dict[str, Tolerance]:
         """Energies as scalars, controls as physical parameters, parameters by the number of updates."""
@@ -223,6 +233,10 @@ class DigitalAnalog(Evaluator):
 
     def _ground_energy_density(self, config: Config) -> float:
         return float(self.exact(config)["ground_energy"]) / float(config["n_qubits"])  # type: ignore[arg-type]
+
+
+def _is_close(config: Config) -> bool:
+    return bool(config["ode_atol"] <= ATOL)
 
 
 def _hamiltonian(n: int) -> Hamiltonian:
