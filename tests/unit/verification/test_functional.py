@@ -234,3 +234,12 @@ def test_a_start_that_is_left_out_is_no_crash():
     del outputs["initial_parameters"]
     found = judge(EVALUATOR, run, outputs, contract=Contract.ORBIT_Q_1, rng=np.random.default_rng(2))
     assert {item.check: item.outcome for item in found}["first_update"] is Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("max_steps", "looked_at"), [(3, False), (6, True)])
+def test_a_few_moves_say_nothing_of_the_next(max_steps, looked_at):
+    """The reference of a task failed a full-size probe on which a quantity turned around within its two moves."""
+    config = EVALUATOR.draw_timed({**DEFAULTS, "max_steps": max_steps}, np.random.default_rng(1))
+    run = Run(RunKind.FULL_PROBE, "full-probe", config)
+    evidence = judge(EVALUATOR, run, honest(run), contract=Contract.ORBIT_2, rng=np.random.default_rng(2))
+    assert ("continuity:loss_history" in {item.check for item in evidence}) == looked_at
