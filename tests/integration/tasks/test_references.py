@@ -24,7 +24,7 @@ from orbit.verification.verdict import Contract, Evidence
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 N_REFERENCE_DRAWS = 25
-N_FULL_DRAWS = 10
+N_FULL_DRAWS = 25
 N_PERTURBED_DRAWS = 200
 TASKS = [task for suite in all_suites() for task in all_tasks(suite)]
 COMPARED = [task for task in TASKS if type(task.load_evaluator()).draw_joint_probe is Evaluator.draw_joint_probe]

@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 from orbit.physics.gates import pauli
+from orbit.physics.product_layers import IsingChain
 from orbit.tasks import find_task
 from orbit.verification import exact
 from orbit.verification.evaluator import Run, RunKind
@@ -90,6 +91,35 @@ def test_state_vector_equals_free_fermions_at_full_size():
     energy = EVALUATOR.evaluate(config, config["initial_parameters"]).observables[HISTORY]
     (evidence,) = EVALUATOR.task_checks(run, {HISTORY: np.array([energy])})
     assert evidence.value == pytest.approx(0, abs=1e-12)
+
+
+def rounding_error(config):
+    """How far ten float32 roundings of every amplitude after every filter move the energy density."""
+    n, rng, state = config["n_qubits"], np.random.default_rng(1), np.ones(2 ** config["n_qubits"])
+    spins = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n - 1, -1, -1)) & 1)
+    for layer, (a, b) in enumerate(config["initial_parameters"].reshape(-1, 2)):
+        for qubit in range(n):
+            state = state.reshape(2**qubit, 2, -1)
+            state = state + np.tanh(a) * state[:, ::-1]
+            state = state * (1 + 6e-7 * rng.standard_normal(state.shape))
+        bonds = np.sum(spins[:, layer % 2 : -1 : 2] * spins[:, layer % 2 + 1 :: 2], axis=1)
+        state = state.ravel() * np.exp(b * bonds) * (1 + 6e-7 * rng.standard_normal(2**n))
+        state /= np.linalg.norm(state)
+    exact = EVALUATOR.evaluate(config, config["initial_parameters"]).observables[HISTORY]
+    return abs(IsingChain(n, config["transverse_field"]).expectation(state.astype(complex)) / n - exact)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_single_precision_is_enough_for_full_size_probes(seed):
+    config = EVALUATOR.draw_full_probe(TASK.config, np.random.default_rng(seed))
+    assert config["initial_parameters"].min() < 0 < 0.3 < config["initial_parameters"].max()
+    assert rounding_error(config) < 1e-2 * EVALUATOR.histories(config)[HISTORY].absolute
+
+
+def test_strengths_of_either_sign_need_double_precision():
+    config = EVALUATOR.draw_full_probe(TASK.config, np.random.default_rng(0))
+    opposed = {**config, "initial_parameters": 0.3 * np.random.default_rng(4).standard_normal(20)}
+    assert rounding_error(opposed) > 100 * EVALUATOR.histories(config)[HISTORY].absolute
 
 
 def test_enormous_strengths_do_not_overflow():
