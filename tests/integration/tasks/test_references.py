@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 N_REFERENCE_DRAWS = 25
 N_FULL_DRAWS = 25
+N_TIMED_DRAWS = 10
 N_PERTURBED_DRAWS = 200
 TASKS = [task for suite in all_suites() for task in all_tasks(suite)]
 COMPARED = [task for task in TASKS if type(task.load_evaluator()).draw_joint_probe is Evaluator.draw_joint_probe]
@@ -81,6 +82,24 @@ def test_correct_solutions_pass_full_size_probes(task: Task, correct: Equivalent
         found += alarms(evidence)
         largest = max(largest, largest_shares(evidence)["recomputed"])
     print(f"{task.id}: {correct.name}, {N_FULL_DRAWS} full-size probes, at most {largest:.3f} of a recomputed limit")
+    assert found == []
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_references_pass_every_timed_draw(task: Task, run_file) -> None:
+    """Thresholds were published for one start; a solution is held to them on others."""
+    evaluator, source, found, reached = task.load_evaluator(), source_of(task, REFERENCE), [], {}
+    for seed in range(N_TIMED_DRAWS):
+        rng = np.random.default_rng([10, seed])
+        config = evaluator.prepare(evaluator.draw_timed(dict(task.config), rng))
+        run, outputs = Run(RunKind.TIMED, f"timed {seed}", config), run_file(source, config)
+        found += alarms(judge(evaluator, run, outputs, contract=Contract.ORBIT_2, rng=rng))
+        for item in evaluator.thresholds(config, outputs):
+            reached.setdefault(item.check, []).append((item.value, item.limit))
+    for check, pairs in reached.items():
+        values, limits = zip(*pairs, strict=True)
+        reach, limit = (f"{min(numbers):.5g} to {max(numbers):.5g}" for numbers in (values, limits))
+        print(f"{task.id}: {check} {reach}, limit {limit}")
     assert found == []
 
 
