@@ -30,15 +30,8 @@ def in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long statistical confirmations run only where they are asked for with `-m slow`, also in CI.
-
-    With `-n 2 --dist loadgroup`, only tests that name a group of their own run next to others.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("all others"))
+    """Long statistical confirmations run only where they are asked for with `-m slow`, also in CI."""
     if config.option.markexpr:
         return
     chosen = [item for item in items if not any(item.get_closest_marker(name) for name in DESELECTED_BY_DEFAULT)]

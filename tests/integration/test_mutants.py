@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -45,19 +44,12 @@ def tables(worker: WarmWorker) -> dict[str, MutantTable]:
     return {task.name: MutantTable(task, worker) for task in TASKS}
 
 
-def of_task(task: Task, *values: object, id: str) -> Any:
-    """A case of a test. The table of a task needs its worker alone, so tests of different tasks may run at once."""
-    return pytest.param(task, *values, id=id, marks=pytest.mark.xdist_group(f"mutants of {task.number}"))
-
-
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 def test_a_task_has_at_least_eight_mutants(task: Task) -> None:
     assert len(load_mutants(task)) >= 8
 
 
-@pytest.mark.parametrize(
-    ("task", "mutant"), [of_task(task, mutant, id=f"{task.number}-{mutant.name}") for task, mutant in CASES]
-)
+@pytest.mark.parametrize(("task", "mutant"), CASES, ids=[f"{task.number}-{mutant.name}" for task, mutant in CASES])
 def test_mutant_dies(task: Task, mutant: Mutant, tables: dict[str, MutantTable], record_property) -> None:
     fate = tables[task.name].fate(mutant)
     assert fate.error is None, f"{mutant.name} does not run, so it proves nothing:\n{fate.error}"
@@ -69,8 +61,7 @@ def test_mutant_dies(task: Task, mutant: Mutant, tables: dict[str, MutantTable],
 
 
 @pytest.mark.parametrize(
-    ("task", "correct", "run"),
-    [of_task(task, correct, run, id=f"{task.number}-{correct.name}-{run}") for task, correct, run in CORRECT],
+    ("task", "correct", "run"), CORRECT, ids=[f"{task.number}-{item.name}-{run}" for task, item, run in CORRECT]
 )
 def test_correct_solutions_survive_the_same_draws(
     task: Task, correct: Equivalent, run: RunName, tables: dict[str, MutantTable]
